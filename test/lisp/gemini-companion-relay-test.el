@@ -160,12 +160,21 @@ Its body begins at START.  Let EMACS answer it."
     (process-send-string (gemini-companion-relay-test--stream emacs)
                          (concat (format "%x\r\n" (length event)) event "\r\n"))))
 
-(defun gemini-companion-relay-test--outcome (file proposal &optional content)
-  "Return the notification that PROPOSAL of FILE was accepted with CONTENT.
+(defun gemini-companion-relay-test--say-outcome (emacs id file proposal &optional content)
+  "Let EMACS say, as the event ID, that PROPOSAL of FILE was accepted with CONTENT.
 Without CONTENT it was rejected."
-  `(:jsonrpc "2.0" :method ,(if content "ide/diffAccepted" "ide/diffRejected")
-             :params (:filePath ,file ,@(and content (list :content content))
-                                ,@(and proposal `(:_meta (:proposal ,proposal))))))
+  (gemini-companion-relay-test--say
+   emacs id
+   `(:jsonrpc "2.0" :method ,(if content "ide/diffAccepted" "ide/diffRejected")
+              :params (:filePath ,file ,@(and content (list :content content))
+                                 :_meta (:proposal ,proposal)))))
+
+(defun gemini-companion-relay-test--let-answer (emacs name answer)
+  "Let EMACS answer the requests NAME by ANSWER, or what that returns for one."
+  (setf (gemini-companion-relay-test--handler emacs)
+        (lambda (request)
+          (when (equal (gemini-companion-relay-test--what request) name)
+            (if (functionp answer) (funcall answer request) answer)))))
 
 ;;;; What it was sent
 
@@ -200,6 +209,11 @@ Without CONTENT it was rejected."
    (lambda ()
      (let ((all (gemini-companion-relay-test--all emacs name)))
        (and (>= (length all) (or count 1)) (car (last all)))))))
+
+(defun gemini-companion-relay-test--wait-argument (emacs tool key &optional count)
+  "Wait until EMACS has had COUNT calls of TOOL; return argument KEY of the last."
+  (gemini-companion-relay-test--argument
+   (gemini-companion-relay-test--wait-request emacs tool count) key))
 
 (defun gemini-companion-relay-test--wait-stream (emacs)
   "Wait until EMACS has an event stream."
@@ -266,6 +280,13 @@ SPEC is (PROGRAM EMACS), or (PROGRAM) if EMACS is the real one."
                                 (gemini-companion-test-program-stderr ,program)))))
          (gemini-companion-test-program-stop ,program)))))
 
+(defmacro gemini-companion-relay-test--with-session (spec &rest body)
+  "Evaluate BODY in a new project with an Emacs and a relay that has a session.
+SPEC is (PROGRAM EMACS)."
+  (declare (indent 1) (debug (sexp body)))
+  `(gemini-companion-relay-test--with ,(cadr spec)
+     (gemini-companion-relay-test--with-program ,spec ,@body)))
+
 (defun gemini-companion-relay-test--initialize (program)
   "Begin a session of PROGRAM; return the answer."
   (gemini-companion-relay-test--send
@@ -285,6 +306,11 @@ SPEC is (PROGRAM EMACS), or (PROGRAM) if EMACS is the real one."
   (gemini-companion-relay-test--send
    program id "tools/call" (list :name tool :arguments arguments)))
 
+(defun gemini-companion-relay-test--close-diff (program id file)
+  "Let PROGRAM close its diff of FILE, as ID."
+  (gemini-companion-relay-test--call
+   program id "closeDiff" :filePath file :suppressNotification t))
+
 (defun gemini-companion-relay-test--cancel (program id)
   "Let PROGRAM cancel the request ID."
   (gemini-companion-test-program-send
@@ -299,9 +325,28 @@ SPEC is (PROGRAM EMACS), or (PROGRAM) if EMACS is the real one."
   (gemini-companion-test-wait
    (format "an answer to %s" id) (lambda () (gemini-companion-relay-test--answered program id))))
 
-(defun gemini-companion-relay-test--text (answer)
-  "Return the text in ANSWER to a call of a tool."
-  (alist-get 'text (car (alist-get 'content (alist-get 'result answer)))))
+(defun gemini-companion-relay-test--wait-result (program id)
+  "Wait for the answer of PROGRAM to ID; return the result."
+  (alist-get 'result (gemini-companion-relay-test--wait program id)))
+
+(defun gemini-companion-relay-test--wait-error (program id)
+  "Wait for the answer of PROGRAM to ID; return the text of the error."
+  (alist-get 'message (alist-get 'error (gemini-companion-relay-test--wait program id))))
+
+(defun gemini-companion-relay-test--wait-text (program id)
+  "Wait for the answer of PROGRAM to the call ID of a tool; return its text."
+  (alist-get 'text (car (alist-get 'content
+                                   (gemini-companion-relay-test--wait-result program id)))))
+
+(defun gemini-companion-relay-test--ask (program id)
+  "Let PROGRAM send a request ID, and wait for the answer."
+  (gemini-companion-relay-test--send program id "tools/list")
+  (gemini-companion-relay-test--wait program id))
+
+(defun gemini-companion-relay-test--check-answered-once (program id)
+  "Check that PROGRAM has answered the request ID once."
+  (should (= 1 (seq-count (lambda (line) (equal (alist-get 'id line) id))
+                          (gemini-companion-test-program-lines program)))))
 
 (defun gemini-companion-relay-test--heard (program)
   "Return the notifications that PROGRAM has passed on, oldest first."
@@ -351,40 +396,38 @@ There must never be more."
 ;;;; Messages
 
 (ert-deftest gemini-companion-relay/messages-are-passed-on ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((hello (gemini-companion-relay-test--wait-request emacs "initialize"))
-            (stream (gemini-companion-relay-test--wait-request emacs "GET")))
-        (should (equal (gemini-companion-relay-test--in hello 'params 'clientInfo 'name) "test"))
-        (should (equal (url-unhex-string (gemini-companion-relay-test--header
-                                          hello "gemini-companion-directory"))
-                       (directory-file-name gemini-companion-test-project)))
-        (dolist (request (list hello stream))
-          (should-not (gemini-companion-relay-test--header request "authorization")))
-        (should (equal (gemini-companion-relay-test--header stream "mcp-session-id") "s1"))
-        (should (equal (gemini-companion-relay-test--header stream "mcp-protocol-version")
-                       "2025-06-18")))
-      (should (equal (alist-get 'protocolVersion
-                                (alist-get 'result (gemini-companion-relay-test--wait program 0)))
-                     "2025-06-18"))
-      ;; A request, with any id.
-      (dolist (id '(1 "1" 2.5 "ä\n"))
-        (gemini-companion-relay-test--send program id "tools/list")
-        (should (equal (alist-get 'result (gemini-companion-relay-test--wait program id))
-                       '((content)))))
-      (should (= 4 (length (gemini-companion-relay-test--all emacs "tools/list"))))
-      ;; A notification, and a request of Emacs, which the CLI answers.
-      (gemini-companion-relay-test--say
-       emacs 1 '(:jsonrpc "2.0" :method "ide/contextUpdate" :params (:x "ä\u2028")))
-      (should (equal (alist-get 'params (gemini-companion-relay-test--wait-heard program 1))
-                     '((x . "ä\u2028"))))
-      (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :id "ping" :method "ping"))
-      (should (equal (alist-get 'id (gemini-companion-relay-test--wait-heard program 2)) "ping"))
-      (gemini-companion-test-program-send program '(:jsonrpc "2.0" :id "ping" :result (:a 1)))
-      (should (equal (gemini-companion-relay-test--in
-                      (gemini-companion-relay-test--wait-request emacs "answer") 'id)
-                     "ping"))
-      (gemini-companion-relay-test--end program emacs))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((hello (gemini-companion-relay-test--wait-request emacs "initialize"))
+          (stream (gemini-companion-relay-test--wait-request emacs "GET")))
+      (should (equal (gemini-companion-relay-test--in hello 'params 'clientInfo 'name) "test"))
+      (should (equal (url-unhex-string (gemini-companion-relay-test--header
+                                        hello "gemini-companion-directory"))
+                     (directory-file-name gemini-companion-test-project)))
+      (dolist (request (list hello stream))
+        (should-not (gemini-companion-relay-test--header request "authorization")))
+      (should (equal (gemini-companion-relay-test--header stream "mcp-session-id") "s1"))
+      (should (equal (gemini-companion-relay-test--header stream "mcp-protocol-version")
+                     "2025-06-18")))
+    (should (equal (alist-get 'protocolVersion
+                              (gemini-companion-relay-test--wait-result program 0))
+                   "2025-06-18"))
+    ;; A request, with any id.
+    (dolist (id '(1 "1" 2.5 "ä\n"))
+      (gemini-companion-relay-test--send program id "tools/list")
+      (should (equal (gemini-companion-relay-test--wait-result program id) '((content)))))
+    (should (= 4 (length (gemini-companion-relay-test--all emacs "tools/list"))))
+    ;; A notification, and a request of Emacs, which the CLI answers.
+    (gemini-companion-relay-test--say
+     emacs 1 '(:jsonrpc "2.0" :method "ide/contextUpdate" :params (:x "ä\u2028")))
+    (should (equal (alist-get 'params (gemini-companion-relay-test--wait-heard program 1))
+                   '((x . "ä\u2028"))))
+    (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :id "ping" :method "ping"))
+    (should (equal (alist-get 'id (gemini-companion-relay-test--wait-heard program 2)) "ping"))
+    (gemini-companion-test-program-send program '(:jsonrpc "2.0" :id "ping" :result (:a 1)))
+    (should (equal (gemini-companion-relay-test--in
+                    (gemini-companion-relay-test--wait-request emacs "answer") 'id)
+                   "ping"))
+    (gemini-companion-relay-test--end program emacs)))
 
 (ert-deftest gemini-companion-relay/nothing-is-heard-before-the-cli-listens ()
   (gemini-companion-relay-test--with emacs
@@ -402,83 +445,72 @@ There must never be more."
 
 (ert-deftest gemini-companion-relay/a-late-answer-comes-as-a-stream ()
   (gemini-companion-relay-test--with emacs
-    (setf (gemini-companion-relay-test--handler emacs)
-          (lambda (request)
-            (when (equal (gemini-companion-relay-test--what request) "tools/list")
-              (list 200 '(("Content-Type" . "text/event-stream"))
-                    (concat ": keep-alive\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n"
-                            "data: {\"jsonrpc\":\"2.0\",\"id\":1,\ndata: \"result\":{}}\n\n")))))
+    (gemini-companion-relay-test--let-answer
+     emacs "tools/list"
+     (list 200 '(("Content-Type" . "text/event-stream"))
+           (concat ": keep-alive\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n"
+                   "data: {\"jsonrpc\":\"2.0\",\"id\":1,\ndata: \"result\":{}}\n\n")))
     (gemini-companion-relay-test--with-program (program emacs)
       (gemini-companion-relay-test--send program 1 "tools/list")
-      (should-not (alist-get 'result (gemini-companion-relay-test--wait program 1)))
+      (should-not (gemini-companion-relay-test--wait-result program 1))
       (should (equal (alist-get 'method (gemini-companion-relay-test--wait-heard program 1))
                      "x")))))
 
 (ert-deftest gemini-companion-relay/odd-input-is-ignored ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((process (gemini-companion-test-program-process program)))
-        (dolist (line '("" "  " "{" "[]" "null" "5" "\"x\"" "\0" "\xff\xfe"
-                        "{\"method\":\"notifications/cancelled\"}"
-                        "{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}"))
-          (process-send-string process (concat (encode-coding-string line 'utf-8) "\n")))
-        ;; A line that comes in pieces, and two that come at once.
-        (process-send-string process "{\"id\":\"x\",\"me")
-        (process-send-string process "thod\":\"ping\"}\n{\"id\":\"y\",\"method\":\"ping\"}\n"))
-      (should-not (alist-get 'result (gemini-companion-relay-test--wait program "x")))
-      (should-not (alist-get 'result (gemini-companion-relay-test--wait program "y")))
-      ;; What the tools are called with is for Emacs to judge.
-      (gemini-companion-relay-test--call program 1 "openDiff" :filePath 5)
-      (gemini-companion-relay-test--call program 2 "openDiff" :filePath "relative")
-      (gemini-companion-relay-test--call program 3 "closeDiff" :x "y")
-      (dolist (id '(1 2 3))
-        (should (alist-get 'result (gemini-companion-relay-test--wait program id))))
-      ;; An answer without an id would end the connection of the CLI.
-      (should-not (seq-find (lambda (line) (eq :null (alist-get 'id line)))
-                            (gemini-companion-test-program-lines program))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((process (gemini-companion-test-program-process program)))
+      (dolist (line '("" "  " "{" "[]" "null" "5" "\"x\"" "\0" "\xff\xfe"
+                      "{\"method\":\"notifications/cancelled\"}"
+                      "{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":77}}"))
+        (process-send-string process (concat (encode-coding-string line 'utf-8) "\n")))
+      ;; A line that comes in pieces, and two that come at once.
+      (process-send-string process "{\"id\":\"x\",\"me")
+      (process-send-string process "thod\":\"ping\"}\n{\"id\":\"y\",\"method\":\"ping\"}\n"))
+    (should-not (gemini-companion-relay-test--wait-result program "x"))
+    (should-not (gemini-companion-relay-test--wait-result program "y"))
+    ;; What the tools are called with is for Emacs to judge.
+    (gemini-companion-relay-test--call program 1 "openDiff" :filePath 5)
+    (gemini-companion-relay-test--call program 2 "openDiff" :filePath "relative")
+    (gemini-companion-relay-test--call program 3 "closeDiff" :x "y")
+    (dolist (id '(1 2 3))
+      (should (gemini-companion-relay-test--wait-result program id)))
+    ;; An answer without an id would end the connection of the CLI.
+    (should-not (seq-find (lambda (line) (eq :null (alist-get 'id line)))
+                          (gemini-companion-test-program-lines program)))))
 
 (ert-deftest gemini-companion-relay/a-refusal-is-an-error ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs)
-            (lambda (_) '(413 nil "{\"error\":{\"code\":1,\"message\":\"Too large\"}}")))
-      (gemini-companion-relay-test--send program 1 "tools/list")
-      (should (equal (alist-get 'message (alist-get 'error (gemini-companion-relay-test--wait
-                                                            program 1)))
-                     "Too large")))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (setf (gemini-companion-relay-test--handler emacs)
+          (lambda (_) '(413 nil "{\"error\":{\"code\":1,\"message\":\"Too large\"}}")))
+    (gemini-companion-relay-test--send program 1 "tools/list")
+    (should (equal (gemini-companion-relay-test--wait-error program 1) "Too large"))))
 
 (ert-deftest gemini-companion-relay/a-busy-emacs-is-asked-again-when-it-says ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let (times)
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--what request) "tools/list")
-                  (push (float-time) times)
-                  (pcase (length times)
-                    (1 '(429 (("Retry-After" . "1")) ""))
-                    (2 '(503 (("Retry-After" . "1")) ""))))))
-        (gemini-companion-relay-test--send program 1 "tools/list")
-        (should (alist-get 'result (gemini-companion-relay-test--wait program 1)))
-        (should (= 3 (length times)))
-        ;; The clocks of two processes.
-        (should (> (- (nth 0 times) (nth 2 times)) 1.9))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let (times)
+      (setf (gemini-companion-relay-test--handler emacs)
+            (lambda (request)
+              (when (equal (gemini-companion-relay-test--what request) "tools/list")
+                (push (float-time) times)
+                (pcase (length times)
+                  (1 '(429 (("Retry-After" . "1")) ""))
+                  (2 '(503 (("Retry-After" . "1")) ""))))))
+      (gemini-companion-relay-test--send program 1 "tools/list")
+      (should (gemini-companion-relay-test--wait-result program 1))
+      (should (= 3 (length times)))
+      ;; The clocks of two processes.
+      (should (> (- (nth 0 times) (nth 2 times)) 1.9)))))
 
 (ert-deftest gemini-companion-relay/a-message-that-takes-too-long-is-given-up ()
   "Otherwise no other message would be sent any more."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs)
-            (lambda (request)
-              (when (equal (gemini-companion-relay-test--what request) "large")
-                '(408 nil "{\"error\":{\"code\":1,\"message\":\"Too slow\"}}"))))
-      (gemini-companion-relay-test--send program 1 "large")
-      (gemini-companion-relay-test--send program 2 "tools/list")
-      (should (equal (alist-get 'message (alist-get 'error (gemini-companion-relay-test--wait
-                                                            program 1)))
-                     "Too slow"))
-      (should (= 3 (length (gemini-companion-relay-test--all emacs "large"))))
-      (should (alist-get 'result (gemini-companion-relay-test--wait program 2))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--let-answer
+     emacs "large" '(408 nil "{\"error\":{\"code\":1,\"message\":\"Too slow\"}}"))
+    (gemini-companion-relay-test--send program 1 "large")
+    (gemini-companion-relay-test--send program 2 "tools/list")
+    (should (equal (gemini-companion-relay-test--wait-error program 1) "Too slow"))
+    (should (= 3 (length (gemini-companion-relay-test--all emacs "large"))))
+    (should (gemini-companion-relay-test--wait-result program 2))))
 
 (ert-deftest gemini-companion-relay/without-emacs-the-session-fails-in-time ()
   (gemini-companion-relay-test--with emacs
@@ -492,21 +524,18 @@ There must never be more."
         (gemini-companion-test-program-stop program)))))
 
 (ert-deftest gemini-companion-relay/too-many-requests-are-refused ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (gemini-companion-relay-test--cut emacs)
-      (dotimes (index 65)
-        (gemini-companion-relay-test--send program (+ 100 index) "tools/list"))
-      (should (string-search "Too many" (alist-get 'message
-                                                   (alist-get 'error (gemini-companion-relay-test--wait
-                                                                      program 164)))))
-      (should-not (gemini-companion-relay-test--answered program 163))
-      ;; A second request with the same id is not answered on its own.
-      (gemini-companion-relay-test--send program 100 "tools/list")
-      (gemini-companion-relay-test--listen emacs)
-      (dotimes (index 64)
-        (should (alist-get 'result (gemini-companion-relay-test--wait program (+ 100 index)))))
-      (should (= 64 (length (gemini-companion-relay-test--all emacs "tools/list")))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--cut emacs)
+    (dotimes (index 65)
+      (gemini-companion-relay-test--send program (+ 100 index) "tools/list"))
+    (should (string-search "Too many" (gemini-companion-relay-test--wait-error program 164)))
+    (should-not (gemini-companion-relay-test--answered program 163))
+    ;; A second request with the same id is not answered on its own.
+    (gemini-companion-relay-test--send program 100 "tools/list")
+    (gemini-companion-relay-test--listen emacs)
+    (dotimes (index 64)
+      (should (gemini-companion-relay-test--wait-result program (+ 100 index))))
+    (should (= 64 (length (gemini-companion-relay-test--all emacs "tools/list"))))))
 
 (ert-deftest gemini-companion-relay/a-huge-line-is-refused ()
   (gemini-companion-relay-test--with emacs
@@ -524,174 +553,159 @@ There must never be more."
       (unwind-protect
           (progn
             (should (string-search "too long"
-                                   (alist-get 'message
-                                              (alist-get 'error (gemini-companion-relay-test--wait
-                                                                 program 5)))))
+                                   (gemini-companion-relay-test--wait-error program 5)))
             (gemini-companion-relay-test--wait program 6))
         (gemini-companion-test-program-stop program)))))
 
 ;;;; Broken connections
 
 (ert-deftest gemini-companion-relay/requests-wait-in-order ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (gemini-companion-relay-test--say emacs 7 '(:jsonrpc "2.0" :method "x"))
-      (gemini-companion-relay-test--wait-heard program 1)
-      (gemini-companion-relay-test--cut emacs)
-      (dolist (id '(1 2 3))
-        (gemini-companion-relay-test--send program id (format "method-%d" id)))
-      (gemini-companion-test-program-send program '(:jsonrpc "2.0" :method "method-4"))
-      ;; Lest the CLI should give up.
-      (gemini-companion-relay-test--ping program)
-      (should-not (gemini-companion-relay-test--answered program 1))
-      (gemini-companion-relay-test--listen emacs)
-      (gemini-companion-relay-test--wait-request emacs "method-4")
-      (should (equal (mapcar #'gemini-companion-relay-test--what
-                             (gemini-companion-relay-test--all
-                              emacs "method-1" "method-2" "method-3" "method-4"))
-                     '("method-1" "method-2" "method-3" "method-4")))
-      (dolist (id '(1 2 3))
-        (should (alist-get 'result (gemini-companion-relay-test--wait program id))))
-      ;; The same session goes on where it was.
-      (let ((stream (gemini-companion-relay-test--wait-request emacs "GET" 2)))
-        (should (equal (gemini-companion-relay-test--header stream "mcp-session-id") "s1"))
-        (should (equal (gemini-companion-relay-test--header stream "last-event-id") "7")))
-      (should (= 1 (length (gemini-companion-relay-test--all emacs "initialize")))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--say emacs 7 '(:jsonrpc "2.0" :method "x"))
+    (gemini-companion-relay-test--wait-heard program 1)
+    (gemini-companion-relay-test--cut emacs)
+    (dolist (id '(1 2 3))
+      (gemini-companion-relay-test--send program id (format "method-%d" id)))
+    (gemini-companion-test-program-send program '(:jsonrpc "2.0" :method "method-4"))
+    ;; Lest the CLI should give up.
+    (gemini-companion-relay-test--ping program)
+    (should-not (gemini-companion-relay-test--answered program 1))
+    (gemini-companion-relay-test--listen emacs)
+    (gemini-companion-relay-test--wait-request emacs "method-4")
+    (should (equal (mapcar #'gemini-companion-relay-test--what
+                           (gemini-companion-relay-test--all
+                            emacs "method-1" "method-2" "method-3" "method-4"))
+                   '("method-1" "method-2" "method-3" "method-4")))
+    (dolist (id '(1 2 3))
+      (should (gemini-companion-relay-test--wait-result program id)))
+    ;; The same session goes on where it was.
+    (let ((stream (gemini-companion-relay-test--wait-request emacs "GET" 2)))
+      (should (equal (gemini-companion-relay-test--header stream "mcp-session-id") "s1"))
+      (should (equal (gemini-companion-relay-test--header stream "last-event-id") "7")))
+    (should (= 1 (length (gemini-companion-relay-test--all emacs "initialize"))))))
 
 (ert-deftest gemini-companion-relay/a-request-whose-answer-is-lost-is-sent-again ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs)
-            (lambda (request)
-              (when (equal (gemini-companion-relay-test--what request) "tools/list") 'hold)))
-      (gemini-companion-relay-test--send program 1 "tools/list")
-      (gemini-companion-relay-test--wait-request emacs "tools/list")
-      (gemini-companion-relay-test--cut emacs)
-      (setf (gemini-companion-relay-test--handler emacs) #'ignore)
-      (gemini-companion-relay-test--listen emacs)
-      (should (alist-get 'result (gemini-companion-relay-test--wait program 1))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--let-answer emacs "tools/list" 'hold)
+    (gemini-companion-relay-test--send program 1 "tools/list")
+    (gemini-companion-relay-test--wait-request emacs "tools/list")
+    (gemini-companion-relay-test--cut emacs)
+    (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+    (gemini-companion-relay-test--listen emacs)
+    (should (gemini-companion-relay-test--wait-result program 1))))
 
 (ert-deftest gemini-companion-relay/nothing-overtakes-a-request-whose-answer-is-lost ()
   "The next proposal of a file would be closed by a request to close the last one."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs)
-            (lambda (request)
-              (when (equal (gemini-companion-relay-test--what request) "first")
-                '(200 (("Content-Type" . "text/event-stream")
-                       ("Transfer-Encoding" . "chunked"))))))
-      (gemini-companion-relay-test--send program 1 "first")
-      (gemini-companion-relay-test--wait-request emacs "first")
-      ;; Its answer has begun, so that the next one is sent.
-      (gemini-companion-relay-test--send program 2 "tools/list")
-      (gemini-companion-relay-test--wait program 2)
-      (gemini-companion-relay-test--cut emacs)
-      (setf (gemini-companion-relay-test--handler emacs) #'ignore
-            (gemini-companion-relay-test--requests emacs) nil)
-      (gemini-companion-relay-test--send program 3 "second")
-      (gemini-companion-relay-test--ping program)
-      (gemini-companion-relay-test--listen emacs)
-      (gemini-companion-relay-test--wait program 3)
-      (should (equal (mapcar #'gemini-companion-relay-test--what
-                             (gemini-companion-relay-test--all emacs "first" "second"))
-                     '("first" "second"))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--let-answer
+     emacs "first" '(200 (("Content-Type" . "text/event-stream")
+                          ("Transfer-Encoding" . "chunked"))))
+    (gemini-companion-relay-test--send program 1 "first")
+    (gemini-companion-relay-test--wait-request emacs "first")
+    ;; Its answer has begun, so that the next one is sent.
+    (gemini-companion-relay-test--ask program 2)
+    (gemini-companion-relay-test--cut emacs)
+    (setf (gemini-companion-relay-test--handler emacs) #'ignore
+          (gemini-companion-relay-test--requests emacs) nil)
+    (gemini-companion-relay-test--send program 3 "second")
+    (gemini-companion-relay-test--ping program)
+    (gemini-companion-relay-test--listen emacs)
+    (gemini-companion-relay-test--wait program 3)
+    (should (equal (mapcar #'gemini-companion-relay-test--what
+                           (gemini-companion-relay-test--all emacs "first" "second"))
+                   '("first" "second")))))
 
 (ert-deftest gemini-companion-relay/a-new-configuration-ends-a-connection-that-seems-to-live ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
-      (gemini-companion-relay-test--send program 1 "tools/list")
-      (gemini-companion-relay-test--wait-request emacs "tools/list")
-      (let ((other (gemini-companion-relay-test--make-emacs
-                    :socket (gemini-companion-test-file "t") :sessions 1)))
-        (gemini-companion-relay-test--listen other)
-        (unwind-protect
-            (progn
-              (gemini-companion-relay-test--configure
-               (gemini-companion-relay-test--socket other))
-              (should (alist-get 'result (gemini-companion-relay-test--wait program 1)))
-              (gemini-companion-relay-test--wait-request other "tools/list")
-              ;; There may be none for a while.
-              (gemini-companion-relay-test--cut other)
-              (delete-file (gemini-companion-relay-test--config))
-              (gemini-companion-relay-test--send program 2 "tools/list")
-              (gemini-companion-relay-test--ping program)
-              (gemini-companion-relay-test--listen other)
-              (gemini-companion-relay-test--configure
-               (gemini-companion-relay-test--socket other))
-              (should (alist-get 'result (gemini-companion-relay-test--wait program 2))))
-          (gemini-companion-relay-test--cut other))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
+    (gemini-companion-relay-test--send program 1 "tools/list")
+    (gemini-companion-relay-test--wait-request emacs "tools/list")
+    (let ((other (gemini-companion-relay-test--make-emacs
+                  :socket (gemini-companion-test-file "t") :sessions 1)))
+      (gemini-companion-relay-test--listen other)
+      (unwind-protect
+          (progn
+            (gemini-companion-relay-test--configure
+             (gemini-companion-relay-test--socket other))
+            (should (gemini-companion-relay-test--wait-result program 1))
+            (gemini-companion-relay-test--wait-request other "tools/list")
+            ;; There may be none for a while.
+            (gemini-companion-relay-test--cut other)
+            (delete-file (gemini-companion-relay-test--config))
+            (gemini-companion-relay-test--send program 2 "tools/list")
+            (gemini-companion-relay-test--ping program)
+            (gemini-companion-relay-test--listen other)
+            (gemini-companion-relay-test--configure
+             (gemini-companion-relay-test--socket other))
+            (should (gemini-companion-relay-test--wait-result program 2)))
+        (gemini-companion-relay-test--cut other)))))
 
 (ert-deftest gemini-companion-relay/a-cancelled-request-gets-no-answer ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      ;; Emacs may answer all the same, if the two have crossed.
-      (let (held)
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--what request) "slow")
-                  (setq held request)
-                  '(200 (("Content-Type" . "text/event-stream")
-                         ("Transfer-Encoding" . "chunked"))))))
-        (gemini-companion-relay-test--send program 1 "slow")
-        (gemini-companion-relay-test--wait-request emacs "slow")
-        (gemini-companion-relay-test--cancel program 1)
-        (should (equal 1 (gemini-companion-relay-test--in
-                          (gemini-companion-relay-test--wait-request
-                           emacs "notifications/cancelled")
-                          'params 'requestId)))
-        (process-send-string (gemini-companion-relay-test-request-connection held)
-                             "27\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n\n\r\n0\r\n\r\n"))
-      ;; One that waits is not sent.
-      (gemini-companion-relay-test--cut emacs)
-      (gemini-companion-relay-test--send program 3 "tools/list")
-      (gemini-companion-relay-test--send program 2 "never")
-      (gemini-companion-relay-test--cancel program 2)
-      (gemini-companion-relay-test--ping program)
-      (gemini-companion-relay-test--listen emacs)
-      (gemini-companion-relay-test--wait program 3)
-      (should-not (gemini-companion-relay-test--all emacs "never"))
-      (should (= 1 (length (gemini-companion-relay-test--all emacs "notifications/cancelled"))))
-      (should-not (gemini-companion-relay-test--answered program 1))
-      (should-not (gemini-companion-relay-test--answered program 2)))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    ;; Emacs may answer all the same, if the two have crossed.
+    (let (held)
+      (setf (gemini-companion-relay-test--handler emacs)
+            (lambda (request)
+              (when (equal (gemini-companion-relay-test--what request) "slow")
+                (setq held request)
+                '(200 (("Content-Type" . "text/event-stream")
+                       ("Transfer-Encoding" . "chunked"))))))
+      (gemini-companion-relay-test--send program 1 "slow")
+      (gemini-companion-relay-test--wait-request emacs "slow")
+      (gemini-companion-relay-test--cancel program 1)
+      (should (equal 1 (gemini-companion-relay-test--in
+                        (gemini-companion-relay-test--wait-request
+                         emacs "notifications/cancelled")
+                        'params 'requestId)))
+      (process-send-string (gemini-companion-relay-test-request-connection held)
+                           "27\r\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n\n\r\n0\r\n\r\n"))
+    ;; One that waits is not sent.
+    (gemini-companion-relay-test--cut emacs)
+    (gemini-companion-relay-test--send program 3 "tools/list")
+    (gemini-companion-relay-test--send program 2 "never")
+    (gemini-companion-relay-test--cancel program 2)
+    (gemini-companion-relay-test--ping program)
+    (gemini-companion-relay-test--listen emacs)
+    (gemini-companion-relay-test--wait program 3)
+    (should-not (gemini-companion-relay-test--all emacs "never"))
+    (should (= 1 (length (gemini-companion-relay-test--all emacs "notifications/cancelled"))))
+    (should-not (gemini-companion-relay-test--answered program 1))
+    (should-not (gemini-companion-relay-test--answered program 2))))
 
 (ert-deftest gemini-companion-relay/signals ()
   "A terminal that is closed ends the CLI, which ends the relay."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((process (gemini-companion-test-program-process program)))
-        (signal-process process 'SIGHUP)
-        (signal-process process 'SIGINT)
-        (gemini-companion-relay-test--ping program)
-        (signal-process process 'SIGTERM)
-        (gemini-companion-test-wait "its end" (lambda () (not (process-live-p process))))
-        (should (gemini-companion-relay-test--all emacs "DELETE"))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((process (gemini-companion-test-program-process program)))
+      (signal-process process 'SIGHUP)
+      (signal-process process 'SIGINT)
+      (gemini-companion-relay-test--ping program)
+      (signal-process process 'SIGTERM)
+      (gemini-companion-test-wait "its end" (lambda () (not (process-live-p process))))
+      (should (gemini-companion-relay-test--all emacs "DELETE")))))
 
 (ert-deftest gemini-companion-relay/it-ends-in-time-without-emacs ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
-      (let ((process (gemini-companion-test-program-process program)))
-        (process-send-eof process)
-        (gemini-companion-test-wait "its end" (lambda () (not (process-live-p process))))
-        (should (= 0 (process-exit-status process)))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
+    (let ((process (gemini-companion-test-program-process program)))
+      (process-send-eof process)
+      (gemini-companion-test-wait "its end" (lambda () (not (process-live-p process))))
+      (should (= 0 (process-exit-status process))))))
 
 (ert-deftest gemini-companion-relay/the-cli-forgets-what-a-user-looks-at-who-is-away ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (gemini-companion-relay-test--say
-       emacs 1 (list :jsonrpc "2.0" :method "ide/contextUpdate"
-                     :params '(:workspaceState (:openFiles [(:path "/a")]))))
-      (gemini-companion-relay-test--wait-heard program 1)
-      (gemini-companion-relay-test--cut emacs)
-      (let ((heard (gemini-companion-relay-test--wait-heard program 2)))
-        (should (equal (alist-get 'method heard) "ide/contextUpdate"))
-        (should (equal (alist-get 'params heard) '((workspaceState (openFiles))))))
-      ;; Emacs tells the CLI again.
-      (gemini-companion-relay-test--listen emacs)
-      (gemini-companion-relay-test--wait-stream emacs)
-      (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :method "x"))
-      (gemini-companion-relay-test--wait-heard program 3))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (gemini-companion-relay-test--say
+     emacs 1 (list :jsonrpc "2.0" :method "ide/contextUpdate"
+                   :params '(:workspaceState (:openFiles [(:path "/a")]))))
+    (gemini-companion-relay-test--wait-heard program 1)
+    (gemini-companion-relay-test--cut emacs)
+    (let ((heard (gemini-companion-relay-test--wait-heard program 2)))
+      (should (equal (alist-get 'method heard) "ide/contextUpdate"))
+      (should (equal (alist-get 'params heard) '((workspaceState (openFiles))))))
+    ;; Emacs tells the CLI again.
+    (gemini-companion-relay-test--listen emacs)
+    (gemini-companion-relay-test--wait-stream emacs)
+    (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :method "x"))
+    (gemini-companion-relay-test--wait-heard program 3)))
 
 ;;;; Diffs
 
@@ -700,8 +714,7 @@ There must never be more."
   (let ((count (1+ (length (gemini-companion-relay-test--all emacs "openDiff")))))
     (gemini-companion-relay-test--call
      program id "openDiff" :filePath file :newContent (or text "new\n"))
-    (should (equal (alist-get 'result (gemini-companion-relay-test--wait program id))
-                   '((content))))
+    (should (equal (gemini-companion-relay-test--wait-result program id) '((content))))
     (gemini-companion-relay-test--wait-request emacs "openDiff" count)))
 
 (defun gemini-companion-relay-test--proposal (request)
@@ -709,123 +722,111 @@ There must never be more."
   (gemini-companion-relay-test--argument request 'proposal))
 
 (ert-deftest gemini-companion-relay/emacs-is-told-what-the-file-contains ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((directory gemini-companion-test-project)
-            (coding-system-for-write 'binary)
-            (id 10))
-        (gemini-companion-test-file "text.txt" "ä\r\n\ufeff")
-        (gemini-companion-test-file "empty.txt" "")
-        (write-region "\xe4\0\n" nil (concat directory "bytes") nil 0)
-        (make-symbolic-link "text.txt" (concat directory "link"))
-        (make-symbolic-link "nowhere" (concat directory "dangling"))
-        (make-directory (concat directory "dir"))
-        (call-process "mkfifo" nil nil nil (concat directory "fifo"))
-        (pcase-dolist (`(,name . ,current)
-                       `(("text.txt" (text . "ä\r\n\ufeff"))
-                         ("link" (text . "ä\r\n\ufeff"))
-                         ("empty.txt" (text . ""))
-                         ("bytes" (base64 . ,(base64-encode-string "\xe4\0\n")))
-                         ("missing" . :null)
-                         ("dangling" . :null)
-                         ("text.txt/below" . :null)
-                         ("dir" (unreadable . "it is not a regular file"))
-                         ("fifo" (unreadable . "it is not a regular file"))))
-          (ert-info (name)
-            (let* ((file (concat directory name))
-                   (request (gemini-companion-relay-test--open
-                             program emacs (cl-incf id) file "ö"))
-                   (stamp (gemini-companion-relay-test--argument request 'stamp))
-                   (modified (gemini-companion-relay-test--argument request 'modified)))
-              (should (equal (gemini-companion-relay-test--argument request 'current) current))
-              (should (equal (gemini-companion-relay-test--argument request 'filePath) file))
-              (should (equal (gemini-companion-relay-test--argument request 'newContent) "ö"))
-              (should (stringp (gemini-companion-relay-test--proposal request)))
-              (if (eq current :null)
-                  (should (and (eq stamp :null) (eq modified :null)))
-                (should (string-match-p "\\`[0-9]+ [0-9]+ [0-9]+\\'" stamp))
-                (should (equal modified
-                               (time-convert (file-attribute-modification-time
-                                              (file-attributes (file-truename file)))
-                                             'integer)))))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((directory gemini-companion-test-project)
+          (coding-system-for-write 'binary)
+          (id 10))
+      (gemini-companion-test-file "text.txt" "ä\r\n\ufeff")
+      (gemini-companion-test-file "empty.txt" "")
+      (write-region "\xe4\0\n" nil (concat directory "bytes") nil 0)
+      (make-symbolic-link "text.txt" (concat directory "link"))
+      (make-symbolic-link "nowhere" (concat directory "dangling"))
+      (make-directory (concat directory "dir"))
+      (call-process "mkfifo" nil nil nil (concat directory "fifo"))
+      (pcase-dolist (`(,name . ,current)
+                     `(("text.txt" (text . "ä\r\n\ufeff"))
+                       ("link" (text . "ä\r\n\ufeff"))
+                       ("empty.txt" (text . ""))
+                       ("bytes" (base64 . ,(base64-encode-string "\xe4\0\n")))
+                       ("missing" . :null)
+                       ("dangling" . :null)
+                       ("text.txt/below" . :null)
+                       ("dir" (unreadable . "it is not a regular file"))
+                       ("fifo" (unreadable . "it is not a regular file"))))
+        (ert-info (name)
+          (let* ((file (concat directory name))
+                 (request (gemini-companion-relay-test--open
+                           program emacs (cl-incf id) file "ö"))
+                 (stamp (gemini-companion-relay-test--argument request 'stamp))
+                 (modified (gemini-companion-relay-test--argument request 'modified)))
+            (should (equal (gemini-companion-relay-test--argument request 'current) current))
+            (should (equal (gemini-companion-relay-test--argument request 'filePath) file))
+            (should (equal (gemini-companion-relay-test--argument request 'newContent) "ö"))
+            (should (stringp (gemini-companion-relay-test--proposal request)))
+            (if (eq current :null)
+                (should (and (eq stamp :null) (eq modified :null)))
+              (should (string-match-p "\\`[0-9]+ [0-9]+ [0-9]+\\'" stamp))
+              (should (equal modified
+                             (time-convert (file-attribute-modification-time
+                                            (file-attributes (file-truename file)))
+                                           'integer))))))))))
 
 (ert-deftest gemini-companion-relay/emacs-is-told-when-the-file-is-written ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let* ((file (gemini-companion-test-file "a.txt" "one\n"))
-             (request (gemini-companion-relay-test--open program emacs 1 file))
-             (stamp (gemini-companion-relay-test--argument request 'stamp)))
-        (gemini-companion-test-file "other.txt" "one\n")
-        ;; Somebody else does, while the diff is open.
-        (gemini-companion-test-file "a.txt" "two\n")
-        (let ((written (gemini-companion-relay-test--wait-request emacs "fileWritten")))
-          (should (equal (gemini-companion-relay-test--argument written 'filePath) file))
-          (should (equal (gemini-companion-relay-test--argument written 'current)
-                         '((text . "two\n"))))
-          (should-not (equal (gemini-companion-relay-test--argument written 'stamp) stamp)))
-        ;; The CLI does, after the decision, while the connection is cut.
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome
-                  file (gemini-companion-relay-test--proposal request) "three\n"))
-        (gemini-companion-relay-test--wait-heard program 1)
-        (gemini-companion-relay-test--cut emacs)
-        (gemini-companion-test-file "a.txt" "three\n")
-        (gemini-companion-relay-test--ping program)
-        (gemini-companion-relay-test--listen emacs)
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "fileWritten" 2)
-                        'current)
-                       '((text . "three\n"))))
-        ;; Emacs has no room for it at first.
-        (let ((refused 0))
-          (setf (gemini-companion-relay-test--handler emacs)
-                (lambda (request)
-                  (when (and (equal (gemini-companion-relay-test--what request) "fileWritten")
-                             (< (cl-incf refused) 3))
-                    (gemini-companion-relay-test--result
-                     (gemini-companion-relay-test--in request 'id)
-                     '(:content [] :isError t)))))
-          (delete-file file)
-          (should (eq :null (gemini-companion-relay-test--argument
-                             (gemini-companion-relay-test--wait-request emacs "fileWritten" 5)
-                             'current))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let* ((file (gemini-companion-test-file "a.txt" "one\n"))
+           (request (gemini-companion-relay-test--open program emacs 1 file))
+           (stamp (gemini-companion-relay-test--argument request 'stamp)))
+      (gemini-companion-test-file "other.txt" "one\n")
+      ;; Somebody else does, while the diff is open.
+      (gemini-companion-test-file "a.txt" "two\n")
+      (let ((written (gemini-companion-relay-test--wait-request emacs "fileWritten")))
+        (should (equal (gemini-companion-relay-test--argument written 'filePath) file))
+        (should (equal (gemini-companion-relay-test--argument written 'current)
+                       '((text . "two\n"))))
+        (should-not (equal (gemini-companion-relay-test--argument written 'stamp) stamp)))
+      ;; The CLI does, after the decision, while the connection is cut.
+      (gemini-companion-relay-test--say-outcome
+       emacs 1 file (gemini-companion-relay-test--proposal request) "three\n")
+      (gemini-companion-relay-test--wait-heard program 1)
+      (gemini-companion-relay-test--cut emacs)
+      (gemini-companion-test-file "a.txt" "three\n")
+      (gemini-companion-relay-test--ping program)
+      (gemini-companion-relay-test--listen emacs)
+      (should (equal (gemini-companion-relay-test--wait-argument emacs "fileWritten" 'current 2)
+                     '((text . "three\n"))))
+      ;; Emacs has no room for it at first.
+      (let ((refused 0))
+        (setf (gemini-companion-relay-test--handler emacs)
+              (lambda (request)
+                (when (and (equal (gemini-companion-relay-test--what request) "fileWritten")
+                           (< (cl-incf refused) 3))
+                  (gemini-companion-relay-test--result
+                   (gemini-companion-relay-test--in request 'id)
+                   '(:content [] :isError t)))))
+        (delete-file file)
+        (should (eq :null (gemini-companion-relay-test--wait-argument
+                           emacs "fileWritten" 'current 5)))))))
 
 (ert-deftest gemini-companion-relay/a-file-that-emacs-refuses-is-told-without-its-text ()
   "The message is too large, or takes too long, and must not be sent again and again."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a.txt" "one\n"))
-            (refuse (lambda (request)
-                      (when (alist-get 'text (gemini-companion-relay-test--argument
-                                              request 'current))
-                        '(413 nil ""))))
-            (wait (lambda (count)
-                    (gemini-companion-relay-test--argument
-                     (gemini-companion-relay-test--wait-request emacs "fileWritten" count)
-                     'current))))
-        (gemini-companion-relay-test--open program emacs 1 file)
-        (setf (gemini-companion-relay-test--handler emacs) refuse)
-        (gemini-companion-test-file "a.txt" "two\n")
-        (should (equal (funcall wait 2) '((unreadable . "it is too large"))))
-        ;; A later text may do.
-        (setf (gemini-companion-relay-test--handler emacs) #'ignore)
-        (gemini-companion-test-file "a.txt" "three\n")
-        (should (equal (funcall wait 3) '((text . "three\n"))))
-        ;; If nothing does, that is the end of it.
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--what request) "fileWritten")
-                  '(413 nil ""))))
-        (gemini-companion-test-file "a.txt" "four\n")
-        (should (equal (funcall wait 5) '((unreadable . "it is too large"))))
-        (setf (gemini-companion-relay-test--handler emacs) #'ignore)
-        ;; A second file, since the first one was looked at before it.
-        (let ((other (gemini-companion-test-file "b.txt" "one\n")))
-          (gemini-companion-relay-test--open program emacs 2 other)
-          (gemini-companion-test-file "b.txt" "two\n")
-          (funcall wait 6))
-        (gemini-companion-relay-test--end program emacs)
-        (should (= 6 (length (gemini-companion-relay-test--all emacs "fileWritten"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a.txt" "one\n"))
+          (refuse (lambda (request)
+                    (when (alist-get 'text (gemini-companion-relay-test--argument
+                                            request 'current))
+                      '(413 nil ""))))
+          (wait (lambda (count)
+                  (gemini-companion-relay-test--wait-argument emacs "fileWritten" 'current count))))
+      (gemini-companion-relay-test--open program emacs 1 file)
+      (setf (gemini-companion-relay-test--handler emacs) refuse)
+      (gemini-companion-test-file "a.txt" "two\n")
+      (should (equal (funcall wait 2) '((unreadable . "it is too large"))))
+      ;; A later text may do.
+      (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+      (gemini-companion-test-file "a.txt" "three\n")
+      (should (equal (funcall wait 3) '((text . "three\n"))))
+      ;; If nothing does, that is the end of it.
+      (gemini-companion-relay-test--let-answer emacs "fileWritten" '(413 nil ""))
+      (gemini-companion-test-file "a.txt" "four\n")
+      (should (equal (funcall wait 5) '((unreadable . "it is too large"))))
+      (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+      ;; A second file, since the first one was looked at before it.
+      (let ((other (gemini-companion-test-file "b.txt" "one\n")))
+        (gemini-companion-relay-test--open program emacs 2 other)
+        (gemini-companion-test-file "b.txt" "two\n")
+        (funcall wait 6))
+      (gemini-companion-relay-test--end program emacs)
+      (should (= 6 (length (gemini-companion-relay-test--all emacs "fileWritten")))))))
 
 (ert-deftest gemini-companion-relay/a-file-is-watched-while-another-diff-is-open ()
   "Qwen Code writes nothing until all changes of a turn are decided."
@@ -840,348 +841,287 @@ There must never be more."
       (gemini-companion-relay-test--with-program (program emacs)
         (let ((request (gemini-companion-relay-test--open program emacs 1 file)))
           (gemini-companion-relay-test--open program emacs 2 other)
-          (gemini-companion-relay-test--say
-           emacs 1 (gemini-companion-relay-test--outcome
-                    file (gemini-companion-relay-test--proposal request) "two\n")))
+          (gemini-companion-relay-test--say-outcome
+           emacs 1 file (gemini-companion-relay-test--proposal request) "two\n"))
         (gemini-companion-relay-test--wait-heard program 1)
         ;; By then it has looked several times.
         (gemini-companion-test-file "b.txt" "two\n")
         (gemini-companion-relay-test--wait-request emacs "fileWritten")
         (gemini-companion-test-file "a.txt" "two\n")
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "fileWritten" 2)
-                        'filePath)
+        (should (equal (gemini-companion-relay-test--wait-argument emacs "fileWritten" 'filePath 2)
                        file))))))
 
 (ert-deftest gemini-companion-relay/emacs-is-told-of-a-file-once-it-is-written ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a.txt" "")))
-        (gemini-companion-relay-test--open program emacs 1 file)
-        (start-process "writer" nil "sh" "-c"
-                       (concat "for n in 1 2 3 4 5 6 7 8 9 10; do"
-                               " echo $n >>\"$1\"; sleep 0.1; done")
-                       "sh" file)
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "fileWritten") 'current)
-                       `((text . ,(mapconcat (lambda (n) (format "%d\n" n))
-                                             (number-sequence 1 10) "")))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a.txt" "")))
+      (gemini-companion-relay-test--open program emacs 1 file)
+      (start-process "writer" nil "sh" "-c"
+                     (concat "for n in 1 2 3 4 5 6 7 8 9 10; do"
+                             " echo $n >>\"$1\"; sleep 0.1; done")
+                     "sh" file)
+      (should (equal (gemini-companion-relay-test--wait-argument emacs "fileWritten" 'current)
+                     `((text . ,(mapconcat (lambda (n) (format "%d\n" n))
+                                           (number-sequence 1 10) ""))))))))
 
 (ert-deftest gemini-companion-relay/other-files-are-not-opened ()
   "A pipe would let the program at its other end go on."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "fifo"))
-            (waits (gemini-companion-test-file "waits")))
-        (call-process "mkfifo" nil nil nil file)
-        (let ((writer (make-process :name "writer" :noquery t :command
-                                    (list "sh" "-c" "touch \"$2\"; exec 3>\"$1\"; rm \"$2\""
-                                          "sh" file waits))))
-          (unwind-protect
-              (progn
-                (gemini-companion-test-wait "the writer" (lambda () (file-exists-p waits)))
-                (gemini-companion-relay-test--open program emacs 1 file)
-                (gemini-companion-relay-test--open program emacs 2 file)
-                (should (process-live-p writer))
-                (should (file-exists-p waits)))
-            (delete-process writer)))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "fifo"))
+          (waits (gemini-companion-test-file "waits")))
+      (call-process "mkfifo" nil nil nil file)
+      (let ((writer (make-process :name "writer" :noquery t :command
+                                  (list "sh" "-c" "touch \"$2\"; exec 3>\"$1\"; rm \"$2\""
+                                        "sh" file waits))))
+        (unwind-protect
+            (progn
+              (gemini-companion-test-wait "the writer" (lambda () (file-exists-p waits)))
+              (gemini-companion-relay-test--open program emacs 1 file)
+              (gemini-companion-relay-test--open program emacs 2 file)
+              (should (process-live-p writer))
+              (should (file-exists-p waits)))
+          (delete-process writer))))))
 
 (ert-deftest gemini-companion-relay/a-file-written-at-the-very-end-is-told ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a.txt" "one\n")))
-        (gemini-companion-relay-test--open program emacs 1 file)
-        (gemini-companion-test-file "a.txt" "two\n")
-        (gemini-companion-relay-test--end program emacs)
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "fileWritten") 'current)
-                       '((text . "two\n"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a.txt" "one\n")))
+      (gemini-companion-relay-test--open program emacs 1 file)
+      (gemini-companion-test-file "a.txt" "two\n")
+      (gemini-companion-relay-test--end program emacs)
+      (should (equal (gemini-companion-relay-test--wait-argument emacs "fileWritten" 'current)
+                     '((text . "two\n")))))))
 
 (ert-deftest gemini-companion-relay/open-diffs-are-proposed-again-in-a-new-session ()
   "But only those of which the CLI still awaits the outcome."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((files (mapcar #'gemini-companion-test-file '("a" "b" "c" "d")))
-            (requests nil))
-        (cl-loop for file in files for id from 1
-                 do (push (gemini-companion-relay-test--open program emacs id file) requests))
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome
-                  (nth 0 files) (gemini-companion-relay-test--proposal (nth 3 requests))))
-        (gemini-companion-relay-test--wait-heard program 1)
-        (gemini-companion-relay-test--call program 5 "closeDiff" :filePath (nth 1 files)
-                                           :suppressNotification t)
-        (should (equal (gemini-companion-relay-test--text
-                        (gemini-companion-relay-test--wait program 5))
-                       "{\"content\":\"edited\"}"))
-        (gemini-companion-test-file "c" "text")
-        (setf (gemini-companion-relay-test--requests emacs) nil)
-        (gemini-companion-relay-test--forget-session emacs)
-        (gemini-companion-relay-test--send program 6 "tools/list")
-        (gemini-companion-relay-test--wait program 6)
-        (let ((again (gemini-companion-relay-test--all emacs "openDiff")))
-          (should (equal (mapcar (lambda (it) (gemini-companion-relay-test--argument it 'filePath))
-                                 again)
-                         (nthcdr 2 files)))
-          ;; As it is now.
-          (should (equal (gemini-companion-relay-test--argument (car again) 'current)
-                         '((text . "text"))))
-          (gemini-companion-relay-test--say
-           emacs 1 (gemini-companion-relay-test--outcome
-                    (nth 2 files) (gemini-companion-relay-test--proposal (car again)) "x"))
-          (should (equal (alist-get 'params (gemini-companion-relay-test--wait-heard program 2))
-                         `((filePath . ,(nth 2 files)) (content . "x")))))
-        ;; The CLI was greeted and answered once.
-        (dolist (id '(0 1 2 3 4))
-          (should (= 1 (seq-count (lambda (line) (equal (alist-get 'id line) id))
-                                  (gemini-companion-test-program-lines program)))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((files (mapcar #'gemini-companion-test-file '("a" "b" "c" "d")))
+          (requests nil))
+      (cl-loop for file in files for id from 1
+               do (push (gemini-companion-relay-test--open program emacs id file) requests))
+      (gemini-companion-relay-test--say-outcome
+       emacs 1 (nth 0 files) (gemini-companion-relay-test--proposal (nth 3 requests)))
+      (gemini-companion-relay-test--wait-heard program 1)
+      (gemini-companion-relay-test--close-diff program 5 (nth 1 files))
+      (should (equal (gemini-companion-relay-test--wait-text program 5) "{\"content\":\"edited\"}"))
+      (gemini-companion-test-file "c" "text")
+      (setf (gemini-companion-relay-test--requests emacs) nil)
+      (gemini-companion-relay-test--forget-session emacs)
+      (gemini-companion-relay-test--ask program 6)
+      (let ((again (gemini-companion-relay-test--all emacs "openDiff")))
+        (should (equal (mapcar (lambda (it) (gemini-companion-relay-test--argument it 'filePath))
+                               again)
+                       (nthcdr 2 files)))
+        ;; As it is now.
+        (should (equal (gemini-companion-relay-test--argument (car again) 'current)
+                       '((text . "text"))))
+        (gemini-companion-relay-test--say-outcome
+         emacs 1 (nth 2 files) (gemini-companion-relay-test--proposal (car again)) "x")
+        (should (equal (alist-get 'params (gemini-companion-relay-test--wait-heard program 2))
+                       `((filePath . ,(nth 2 files)) (content . "x")))))
+      ;; The CLI was greeted and answered once.
+      (dolist (id '(0 1 2 3 4))
+        (gemini-companion-relay-test--check-answered-once program id)))))
 
 (ert-deftest gemini-companion-relay/a-diff-that-is-being-closed-is-not-proposed-again ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a")))
-        (gemini-companion-relay-test--open program emacs 1 file)
-        (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
-        (gemini-companion-relay-test--call program 2 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (gemini-companion-relay-test--wait-request emacs "closeDiff")
-        (gemini-companion-relay-test--forget-session emacs)
-        (gemini-companion-relay-test--wait program 2)
-        (gemini-companion-relay-test--send program 3 "tools/list")
-        (gemini-companion-relay-test--wait program 3)
-        (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a")))
+      (gemini-companion-relay-test--open program emacs 1 file)
+      (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
+      (gemini-companion-relay-test--close-diff program 2 file)
+      (gemini-companion-relay-test--wait-request emacs "closeDiff")
+      (gemini-companion-relay-test--forget-session emacs)
+      (gemini-companion-relay-test--wait program 2)
+      (gemini-companion-relay-test--ask program 3)
+      (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff")))))))
 
 (ert-deftest gemini-companion-relay/an-outcome-is-heard-once ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let* ((file (gemini-companion-test-file "a"))
-             (first (gemini-companion-relay-test--proposal
-                     (gemini-companion-relay-test--open program emacs 1 file "1")))
-             (second (gemini-companion-relay-test--proposal
-                      (gemini-companion-relay-test--open program emacs 2 file "2"))))
-        (should-not (equal first second))
-        ;; Of an older proposal of the file; of this one, twice; of no diff.
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome file first "1"))
-        (gemini-companion-relay-test--say
-         emacs 2 (gemini-companion-relay-test--outcome file second "2"))
-        (gemini-companion-relay-test--say
-         emacs 2 (gemini-companion-relay-test--outcome file second "2"))
-        (gemini-companion-relay-test--say
-         emacs 3 (gemini-companion-relay-test--outcome "/other" second "2"))
-        (gemini-companion-relay-test--say emacs 4 '(:jsonrpc "2.0" :method "x"))
-        (should (equal (alist-get 'method (gemini-companion-relay-test--wait-heard program 2))
-                       "x"))
-        (should (equal (alist-get 'params (car (gemini-companion-relay-test--heard program)))
-                       `((filePath . ,file) (content . "2"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let* ((file (gemini-companion-test-file "a"))
+           (first (gemini-companion-relay-test--proposal
+                   (gemini-companion-relay-test--open program emacs 1 file "1")))
+           (second (gemini-companion-relay-test--proposal
+                    (gemini-companion-relay-test--open program emacs 2 file "2"))))
+      (should-not (equal first second))
+      ;; Of an older proposal of the file; of this one, twice; of no diff.
+      (gemini-companion-relay-test--say-outcome emacs 1 file first "1")
+      (gemini-companion-relay-test--say-outcome emacs 2 file second "2")
+      (gemini-companion-relay-test--say-outcome emacs 2 file second "2")
+      (gemini-companion-relay-test--say-outcome emacs 3 "/other" second "2")
+      (gemini-companion-relay-test--say emacs 4 '(:jsonrpc "2.0" :method "x"))
+      (should (equal (alist-get 'method (gemini-companion-relay-test--wait-heard program 2))
+                     "x"))
+      (should (equal (alist-get 'params (car (gemini-companion-relay-test--heard program)))
+                     `((filePath . ,file) (content . "2")))))))
 
 (ert-deftest gemini-companion-relay/a-decision-during-a-cut-is-not-lost ()
   "Emacs has answered openDiff, but that is lost; then the user decides."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a"))
-            request)
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (it)
-                (when (equal (gemini-companion-relay-test--what it) "openDiff")
-                  (setq request it)
-                  'hold)))
-        (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
-        (gemini-companion-relay-test--wait-request emacs "openDiff")
-        (gemini-companion-relay-test--cut emacs)
-        (setf (gemini-companion-relay-test--handler emacs) #'ignore)
-        (gemini-companion-relay-test--listen emacs)
-        ;; It is sent again, as the same proposal.
-        (should (equal (gemini-companion-relay-test--proposal request)
-                       (gemini-companion-relay-test--proposal
-                        (gemini-companion-relay-test--wait-request emacs "openDiff" 2))))
-        (gemini-companion-relay-test--wait-stream emacs)
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome
-                  file (gemini-companion-relay-test--proposal request) "x"))
-        (gemini-companion-relay-test--wait-heard program 1)
-        (should (alist-get 'result (gemini-companion-relay-test--wait program 1)))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a"))
+          request)
+      (setf (gemini-companion-relay-test--handler emacs)
+            (lambda (it)
+              (when (equal (gemini-companion-relay-test--what it) "openDiff")
+                (setq request it)
+                'hold)))
+      (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
+      (gemini-companion-relay-test--wait-request emacs "openDiff")
+      (gemini-companion-relay-test--cut emacs)
+      (setf (gemini-companion-relay-test--handler emacs) #'ignore)
+      (gemini-companion-relay-test--listen emacs)
+      ;; It is sent again, as the same proposal.
+      (should (equal (gemini-companion-relay-test--proposal request)
+                     (gemini-companion-relay-test--proposal
+                      (gemini-companion-relay-test--wait-request emacs "openDiff" 2))))
+      (gemini-companion-relay-test--wait-stream emacs)
+      (gemini-companion-relay-test--say-outcome
+       emacs 1 file (gemini-companion-relay-test--proposal request) "x")
+      (gemini-companion-relay-test--wait-heard program 1)
+      (should (gemini-companion-relay-test--wait-result program 1)))))
 
 (ert-deftest gemini-companion-relay/an-outcome-answers-the-request-too ()
   "It may come before the answer to openDiff, which is not sent again then."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a")))
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (it)
-                (when (equal (gemini-companion-relay-test--what it) "openDiff") 'hold)))
-        (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
-        (let ((proposal (gemini-companion-relay-test--proposal
-                         (gemini-companion-relay-test--wait-request emacs "openDiff"))))
-          (gemini-companion-relay-test--say
-           emacs 1 (gemini-companion-relay-test--outcome file proposal "x")))
-        (gemini-companion-relay-test--wait-heard program 1)
-        (gemini-companion-relay-test--ping program)
-        (should (equal (alist-get 'result (gemini-companion-relay-test--answered program 1))
-                       '((content))))
-        (gemini-companion-relay-test--cut emacs)
-        (gemini-companion-relay-test--listen emacs)
-        (gemini-companion-relay-test--send program 2 "tools/list")
-        (gemini-companion-relay-test--wait program 2)
-        (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a")))
+      (gemini-companion-relay-test--let-answer emacs "openDiff" 'hold)
+      (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
+      (let ((proposal (gemini-companion-relay-test--proposal
+                       (gemini-companion-relay-test--wait-request emacs "openDiff"))))
+        (gemini-companion-relay-test--say-outcome emacs 1 file proposal "x"))
+      (gemini-companion-relay-test--wait-heard program 1)
+      (gemini-companion-relay-test--ping program)
+      (should (equal (alist-get 'result (gemini-companion-relay-test--answered program 1))
+                     '((content))))
+      (gemini-companion-relay-test--cut emacs)
+      (gemini-companion-relay-test--listen emacs)
+      (gemini-companion-relay-test--ask program 2)
+      (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff")))))))
 
 (ert-deftest gemini-companion-relay/a-decision-wins-over-closing ()
   "Emacs no longer has the diff, since the user has just accepted it.
 Without the user's edits, the CLI would take its own proposal."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let* ((file (gemini-companion-test-file "a"))
-             (proposal (gemini-companion-relay-test--proposal
-                        (gemini-companion-relay-test--open program emacs 1 file)))
-             (error-result '(:content [(:type "text" :text "not open")] :isError t)))
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--what request) "closeDiff")
-                  (gemini-companion-relay-test--result
-                   (gemini-companion-relay-test--in request 'id) error-result))))
-        (gemini-companion-relay-test--call program 2 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (gemini-companion-relay-test--wait-request emacs "closeDiff")
-        (gemini-companion-relay-test--ping program)
-        (should-not (gemini-companion-relay-test--answered program 2))
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome file proposal "edited"))
-        (gemini-companion-relay-test--wait program 2)
-        (should (equal (mapcar (lambda (line) (or (alist-get 'method line) (alist-get 'id line)))
-                               (seq-take (gemini-companion-test-program-lines program) 2))
-                       '(2 "ide/diffAccepted")))
-        ;; If there was none, the answer is that of Emacs.
-        (gemini-companion-relay-test--open program emacs 3 file)
-        (gemini-companion-relay-test--call program 4 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (should (equal (gemini-companion-relay-test--text
-                        (gemini-companion-relay-test--wait program 4))
-                       "not open"))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let* ((file (gemini-companion-test-file "a"))
+           (proposal (gemini-companion-relay-test--proposal
+                      (gemini-companion-relay-test--open program emacs 1 file)))
+           (error-result '(:content [(:type "text" :text "not open")] :isError t)))
+      (gemini-companion-relay-test--let-answer
+       emacs "closeDiff"
+       (lambda (request)
+         (gemini-companion-relay-test--result (gemini-companion-relay-test--in request 'id)
+                                              error-result)))
+      (gemini-companion-relay-test--close-diff program 2 file)
+      (gemini-companion-relay-test--wait-request emacs "closeDiff")
+      (gemini-companion-relay-test--ping program)
+      (should-not (gemini-companion-relay-test--answered program 2))
+      (gemini-companion-relay-test--say-outcome emacs 1 file proposal "edited")
+      (gemini-companion-relay-test--wait program 2)
+      (should (equal (mapcar (lambda (line) (or (alist-get 'method line) (alist-get 'id line)))
+                             (seq-take (gemini-companion-test-program-lines program) 2))
+                     '(2 "ide/diffAccepted")))
+      ;; If there was none, the answer is that of Emacs.
+      (gemini-companion-relay-test--open program emacs 3 file)
+      (gemini-companion-relay-test--close-diff program 4 file)
+      (should (equal (gemini-companion-relay-test--wait-text program 4) "not open")))))
 
 (ert-deftest gemini-companion-relay/a-diff-is-closed-without-emacs ()
   "The CLI takes its own proposal; Emacs closes the review when it is back."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let* ((file (gemini-companion-test-file "a"))
-             (proposal (gemini-companion-relay-test--proposal
-                        (gemini-companion-relay-test--open program emacs 1 file))))
-        ;; One that Emacs has not heard of is closed at once.
-        (gemini-companion-relay-test--cut emacs)
-        (gemini-companion-relay-test--call program 2 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (let ((other (gemini-companion-test-file "b")))
-          (gemini-companion-relay-test--call program 3 "openDiff" :filePath other :newContent "x")
-          (gemini-companion-relay-test--call program 4 "closeDiff" :filePath other
-                                             :suppressNotification t)
-          (dolist (id '(3 4)) (gemini-companion-relay-test--wait program id)))
-        (should-not (gemini-companion-relay-test--answered program 2))
-        (should (equal (gemini-companion-relay-test--text
-                        (gemini-companion-relay-test--wait program 2))
-                       "{\"content\":null}"))
-        (gemini-companion-relay-test--listen emacs)
-        (gemini-companion-relay-test--wait-stream emacs)
-        ;; The user had decided: the CLI does not wait for that any more.
-        (gemini-companion-relay-test--say
-         emacs 1 (gemini-companion-relay-test--outcome file proposal "x"))
-        (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :method "x"))
-        (gemini-companion-test-wait
-         "the next notification"
-         (lambda () (gemini-companion-test-program-find
-                     program (lambda (line) (equal (alist-get 'method line) "x")))))
-        (should-not (gemini-companion-relay-test--outcomes program))
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "closeDiff") 'filePath)
-                       file))
-        (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let* ((file (gemini-companion-test-file "a"))
+           (proposal (gemini-companion-relay-test--proposal
+                      (gemini-companion-relay-test--open program emacs 1 file))))
+      ;; One that Emacs has not heard of is closed at once.
+      (gemini-companion-relay-test--cut emacs)
+      (gemini-companion-relay-test--close-diff program 2 file)
+      (let ((other (gemini-companion-test-file "b")))
+        (gemini-companion-relay-test--call program 3 "openDiff" :filePath other :newContent "x")
+        (gemini-companion-relay-test--close-diff program 4 other)
+        (dolist (id '(3 4)) (gemini-companion-relay-test--wait program id)))
+      (should-not (gemini-companion-relay-test--answered program 2))
+      (should (equal (gemini-companion-relay-test--wait-text program 2) "{\"content\":null}"))
+      (gemini-companion-relay-test--listen emacs)
+      (gemini-companion-relay-test--wait-stream emacs)
+      ;; The user had decided: the CLI does not wait for that any more.
+      (gemini-companion-relay-test--say-outcome emacs 1 file proposal "x")
+      (gemini-companion-relay-test--say emacs 2 '(:jsonrpc "2.0" :method "x"))
+      (gemini-companion-test-wait
+       "the next notification"
+       (lambda () (gemini-companion-test-program-find
+                   program (lambda (line) (equal (alist-get 'method line) "x")))))
+      (should-not (gemini-companion-relay-test--outcomes program))
+      (should (equal (gemini-companion-relay-test--wait-argument emacs "closeDiff" 'filePath) file))
+      (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff")))))))
 
 (ert-deftest gemini-companion-relay/a-connection-that-only-seems-to-live-keeps-nobody-waiting ()
   "As when a cable was pulled out: nothing comes, but nothing fails."
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a"))
-            (other (gemini-companion-test-file "b")))
-        (gemini-companion-relay-test--open program emacs 1 file)
-        (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
-        ;; The CLI asks its user at once.
-        (gemini-companion-relay-test--call program 2 "openDiff" :filePath other :newContent "x")
-        (gemini-companion-relay-test--call program 3 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (should (equal (alist-get 'result (gemini-companion-relay-test--wait program 2))
-                       '((content))))
-        (should (equal (gemini-companion-relay-test--text
-                        (gemini-companion-relay-test--wait program 3))
-                       "{\"content\":null}"))
-        ;; Both are done when it is back.
-        (gemini-companion-relay-test--cut emacs)
-        (setf (gemini-companion-relay-test--handler emacs) #'ignore
-              (gemini-companion-relay-test--requests emacs) nil)
-        (gemini-companion-relay-test--listen emacs)
-        (gemini-companion-relay-test--wait-request emacs "closeDiff")
-        (let ((request (gemini-companion-relay-test--wait-request emacs "openDiff")))
-          (should (equal (gemini-companion-relay-test--argument request 'filePath) other))
-          (gemini-companion-relay-test--say
-           emacs 1 (gemini-companion-relay-test--outcome
-                    other (gemini-companion-relay-test--proposal request))))
-        (gemini-companion-relay-test--wait-outcome program 1)
-        (dolist (id '(2 3))
-          (should (= 1 (seq-count (lambda (line) (equal (alist-get 'id line) id))
-                                  (gemini-companion-test-program-lines program)))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a"))
+          (other (gemini-companion-test-file "b")))
+      (gemini-companion-relay-test--open program emacs 1 file)
+      (setf (gemini-companion-relay-test--handler emacs) (lambda (_) 'hold))
+      ;; The CLI asks its user at once.
+      (gemini-companion-relay-test--call program 2 "openDiff" :filePath other :newContent "x")
+      (gemini-companion-relay-test--close-diff program 3 file)
+      (should (equal (gemini-companion-relay-test--wait-result program 2) '((content))))
+      (should (equal (gemini-companion-relay-test--wait-text program 3) "{\"content\":null}"))
+      ;; Both are done when it is back.
+      (gemini-companion-relay-test--cut emacs)
+      (setf (gemini-companion-relay-test--handler emacs) #'ignore
+            (gemini-companion-relay-test--requests emacs) nil)
+      (gemini-companion-relay-test--listen emacs)
+      (gemini-companion-relay-test--wait-request emacs "closeDiff")
+      (let ((request (gemini-companion-relay-test--wait-request emacs "openDiff")))
+        (should (equal (gemini-companion-relay-test--argument request 'filePath) other))
+        (gemini-companion-relay-test--say-outcome
+         emacs 1 other (gemini-companion-relay-test--proposal request)))
+      (gemini-companion-relay-test--wait-outcome program 1)
+      (dolist (id '(2 3))
+        (gemini-companion-relay-test--check-answered-once program id)))))
 
 (ert-deftest gemini-companion-relay/a-diff-that-the-cli-gives-up-is-closed ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a")))
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (it)
-                (when (equal (gemini-companion-relay-test--what it) "openDiff")
-                  '(200 (("Content-Type" . "text/event-stream"))))))
-        (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
-        (gemini-companion-relay-test--wait-request emacs "openDiff")
-        (gemini-companion-relay-test--cancel program 1)
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--wait-request emacs "closeDiff") 'filePath)
-                       file))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a")))
+      (gemini-companion-relay-test--let-answer
+       emacs "openDiff" '(200 (("Content-Type" . "text/event-stream"))))
+      (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
+      (gemini-companion-relay-test--wait-request emacs "openDiff")
+      (gemini-companion-relay-test--cancel program 1)
+      (should (equal (gemini-companion-relay-test--wait-argument emacs "closeDiff" 'filePath)
+                     file)))))
 
 (ert-deftest gemini-companion-relay/an-error-of-emacs-ends-the-diff ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let ((file (gemini-companion-test-file "a")))
-        (setf (gemini-companion-relay-test--handler emacs)
-              (lambda (request)
-                (when (equal (gemini-companion-relay-test--what request) "openDiff")
-                  (gemini-companion-relay-test--result
-                   (gemini-companion-relay-test--in request 'id) '(:content [] :isError t)))))
-        (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
-        (should (alist-get 'isError (alist-get 'result (gemini-companion-relay-test--wait
-                                                        program 1))))
-        (gemini-companion-relay-test--forget-session emacs)
-        (gemini-companion-relay-test--send program 2 "tools/list")
-        (gemini-companion-relay-test--wait program 2)
-        (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let ((file (gemini-companion-test-file "a")))
+      (gemini-companion-relay-test--let-answer
+       emacs "openDiff"
+       (lambda (request)
+         (gemini-companion-relay-test--result (gemini-companion-relay-test--in request 'id)
+                                              '(:content [] :isError t))))
+      (gemini-companion-relay-test--call program 1 "openDiff" :filePath file :newContent "x")
+      (should (alist-get 'isError (gemini-companion-relay-test--wait-result program 1)))
+      (gemini-companion-relay-test--forget-session emacs)
+      (gemini-companion-relay-test--ask program 2)
+      (should (= 1 (length (gemini-companion-relay-test--all emacs "openDiff")))))))
 
 (ert-deftest gemini-companion-relay/large-texts-pass-in-both-directions ()
-  (gemini-companion-relay-test--with emacs
-    (gemini-companion-relay-test--with-program (program emacs)
-      (let* ((text (make-string (* 8 1024 1024) ?x))
-             (file (gemini-companion-test-file "a" text))
-             (request (progn
-                        (setf (gemini-companion-relay-test--handler emacs)
-                              (lambda (request)
-                                (when (equal (gemini-companion-relay-test--what request) "echo")
-                                  (gemini-companion-relay-test--result
-                                   1 (list :content (vector (list :type "text" :text text)))))))
-                        (gemini-companion-relay-test--open program emacs 9 file text))))
-        (should (equal (gemini-companion-relay-test--argument request 'newContent) text))
-        (should (equal (gemini-companion-relay-test--argument request 'current)
-                       `((text . ,text))))
-        (gemini-companion-relay-test--call program 1 "echo")
-        (should (equal text (gemini-companion-relay-test--text
-                             (gemini-companion-relay-test--wait program 1))))
-        ;; Emacs would refuse a message with both of these.
-        (call-process "sh" nil nil nil "-c" "head -c 60000000 /dev/zero | tr '\\0' y >\"$1\"" "sh" file)
-        (should (equal (gemini-companion-relay-test--argument
-                        (gemini-companion-relay-test--open program emacs 10 file text) 'current)
-                       '((unreadable . "it is too large"))))))))
+  (gemini-companion-relay-test--with-session (program emacs)
+    (let* ((text (make-string (* 8 1024 1024) ?x))
+           (file (gemini-companion-test-file "a" text))
+           (request (progn
+                      (setf (gemini-companion-relay-test--handler emacs)
+                            (lambda (request)
+                              (when (equal (gemini-companion-relay-test--what request) "echo")
+                                (gemini-companion-relay-test--result
+                                 1 (list :content (vector (list :type "text" :text text)))))))
+                      (gemini-companion-relay-test--open program emacs 9 file text))))
+      (should (equal (gemini-companion-relay-test--argument request 'newContent) text))
+      (should (equal (gemini-companion-relay-test--argument request 'current)
+                     `((text . ,text))))
+      (gemini-companion-relay-test--call program 1 "echo")
+      (should (equal text (gemini-companion-relay-test--wait-text program 1)))
+      ;; Emacs would refuse a message with both of these.
+      (call-process "sh" nil nil nil "-c" "head -c 60000000 /dev/zero | tr '\\0' y >\"$1\"" "sh" file)
+      (should (equal (gemini-companion-relay-test--argument
+                      (gemini-companion-relay-test--open program emacs 10 file text) 'current)
+                     '((unreadable . "it is too large")))))))
 
 ;;;; Ignore files
 
@@ -1237,8 +1177,7 @@ Without the user's edits, the CLI would take its own proposal."
           (gemini-companion-relay-test--cut emacs)
           (gemini-companion-relay-test--listen emacs)
           (gemini-companion-relay-test--wait-stream emacs)
-          (gemini-companion-relay-test--send program 1 "tools/list")
-          (gemini-companion-relay-test--wait program 1)
+          (gemini-companion-relay-test--ask program 1)
           (should (= count (length (gemini-companion-relay-test--all emacs "ignoreRules")))))
         (setf (gemini-companion-relay-test--requests emacs) nil)
         (gemini-companion-relay-test--forget-session emacs)
@@ -1368,8 +1307,8 @@ It has no wire, which would say of which host it is."
       (gemini-companion-relay-test--with-program (program)
         (gemini-companion-relay-test--send program 1 "tools/list")
         (should (equal (mapcar (lambda (tool) (alist-get 'name tool))
-                               (alist-get 'tools (alist-get 'result (gemini-companion-relay-test--wait
-                                                                     program 1))))
+                               (alist-get 'tools (gemini-companion-relay-test--wait-result
+                                                  program 1)))
                        '("openDiff" "closeDiff")))
         (should (member (concat gemini-companion-relay-test--prefix here)
                         (gemini-companion-bridge-places)))
@@ -1395,10 +1334,8 @@ It has no wire, which would say of which host it is."
         ;; Closed by the CLI.
         (gemini-companion-relay-test--call program 3 "openDiff" :filePath file :newContent "x\n")
         (gemini-companion-relay-test--wait-event 'open-review 2)
-        (gemini-companion-relay-test--call program 4 "closeDiff" :filePath file
-                                           :suppressNotification t)
-        (should (equal (gemini-companion-relay-test--text
-                        (gemini-companion-relay-test--wait program 4))
+        (gemini-companion-relay-test--close-diff program 4 file)
+        (should (equal (gemini-companion-relay-test--wait-text program 4)
                        "{\"content\":\"closed\\n\"}"))
         (let ((process (gemini-companion-test-program-process program)))
           (process-send-eof process)
@@ -1411,8 +1348,7 @@ It has no wire, which would say of which host it is."
   (gemini-companion-relay-test--with-real
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
       (gemini-companion-relay-test--with-program (program)
-        (gemini-companion-relay-test--send program 1 "tools/list")
-        (gemini-companion-relay-test--wait program 1)
+        (gemini-companion-relay-test--ask program 1)
         (setq gemini-companion-relay-test--lossy gemini-companion-relay-test--everything)
         (gemini-companion-relay-test--call program 2 "openDiff" :filePath file :newContent "two\n")
         (let ((review (gemini-companion-relay-test--wait-event 'open-review)))
@@ -1423,8 +1359,7 @@ It has no wire, which would say of which host it is."
         (should (equal (gemini-companion-relay-test--wait-outcome program 1)
                        `((filePath . ,file) (content . "edited\n"))))
         (gemini-companion-relay-test--wait program 2)
-        (gemini-companion-relay-test--send program 3 "tools/list")
-        (gemini-companion-relay-test--wait program 3)
+        (gemini-companion-relay-test--ask program 3)
         (gemini-companion-relay-test--wait-event 'open-review)
         (gemini-companion-relay-test--wait-outcome program 1)))))
 
@@ -1522,10 +1457,9 @@ It has proposed TEXT, and heard HEARD outcomes of others."
   (let ((decided (and (= 0 (random 2))
                       (gemini-companion-bridge-accept
                        (gemini-companion-relay-test--wait-review text) "edited"))))
-    (gemini-companion-relay-test--call program id "closeDiff" :filePath file
-                                       :suppressNotification t)
+    (gemini-companion-relay-test--close-diff program id file)
     (gemini-companion-relay-test--disturb)
-    (let ((answer (gemini-companion-relay-test--text (gemini-companion-relay-test--wait program id)))
+    (let ((answer (gemini-companion-relay-test--wait-text program id))
           (outcomes (length (gemini-companion-relay-test--outcomes program))))
       (should (<= heard outcomes (if decided (1+ heard) heard)))
       ;; What was accepted is not lost.
@@ -1557,8 +1491,7 @@ It has proposed TEXT, and heard HEARD outcomes of others."
                 (gemini-companion-relay-test--decide program text file heard))
               (gemini-companion-relay-test--wait-review text)
               (gemini-companion-relay-test--wait program id)
-              (should (= 1 (seq-count (lambda (line) (equal (alist-get 'id line) id))
-                                      (gemini-companion-test-program-lines program)))))))))))
+              (gemini-companion-relay-test--check-answered-once program id))))))))
 
 (provide 'gemini-companion-relay-test)
 ;;; gemini-companion-relay-test.el ends here
