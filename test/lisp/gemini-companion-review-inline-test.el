@@ -35,17 +35,28 @@ FOCUS is `select' by default."
     (gemini-companion-review-show review (or focus 'select))
     review))
 
-(defun gemini-companion-review-inline-test--press (key)
-  "Press KEY in the selected window."
-  (with-current-buffer (window-buffer)
-    (let ((current-prefix-arg nil))
-      (call-interactively (key-binding (kbd key))))))
+(defmacro gemini-companion-review-inline-test--with-change (spec old new &rest body)
+  "Evaluate BODY while a change of a.txt from OLD to NEW is shown and selected.
+SPEC is (CLIENT REVIEW), or (CLIENT) if BODY does not need the review."
+  (declare (indent 3) (debug (sexp form form body)))
+  (pcase-let ((`(,client ,review) spec))
+    `(gemini-companion-review-inline-test--with ,client ,old
+       (let ((,(or review '_review) (gemini-companion-review-inline-test--show ,client ,new)))
+         ,@body))))
 
-(defun gemini-companion-review-inline-test--insert (text)
-  "Insert TEXT in the selected window."
+(defun gemini-companion-review-inline-test--press (&rest keys)
+  "Press KEYS in the selected window."
+  (dolist (key keys)
+    (with-current-buffer (window-buffer)
+      (let ((current-prefix-arg nil))
+        (call-interactively (key-binding (kbd key)))))))
+
+(defun gemini-companion-review-inline-test--insert (text &rest keys)
+  "Insert TEXT in the selected window, then press KEYS."
   (with-current-buffer (window-buffer)
     (goto-char (window-point))
-    (insert text)))
+    (insert text))
+  (apply #'gemini-companion-review-inline-test--press keys))
 
 (defun gemini-companion-review-inline-test--lines ()
   "Return the lines in the selected window, each with its sign."
@@ -143,8 +154,7 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/removed-lines-at-the-beginning-stay-in-view ()
   "Also after an edit, or when a hunk is there again."
-  (gemini-companion-review-inline-test--with client "a\nb\nc\n"
-    (gemini-companion-review-inline-test--show client "A\nb\nc\n")
+  (gemini-companion-review-inline-test--with-change (client) "a\nb\nc\n" "A\nb\nc\n"
     (let ((check (lambda ()
                    (should (string-prefix-p "a\nA\n" (buffer-string)))
                    (should (= (window-start) (point-min))))))
@@ -265,11 +275,10 @@ FOCUS is `select' by default."
       (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before))))))
 
 (ert-deftest gemini-companion-review-inline/what-the-user-displays-meanwhile-stays ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "2\n")))
-      (switch-to-buffer "*scratch*")
-      (gemini-companion-review-reject review)
-      (should (equal (buffer-name (window-buffer)) "*scratch*")))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\ntwo\n" "2\n"
+    (switch-to-buffer "*scratch*")
+    (gemini-companion-review-reject review)
+    (should (equal (buffer-name (window-buffer)) "*scratch*"))))
 
 (ert-deftest gemini-companion-review-inline/a-clone-of-the-file-is-taken ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
@@ -353,28 +362,25 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--state) before)))))
 
 (ert-deftest gemini-companion-review-inline/an-emptied-file-is-one-hunk ()
-  (gemini-companion-review-inline-test--with client "one\0\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "")))
-      (should (equal (gemini-companion-review-inline-test--lines) '("-one\0" "-two")))
-      (gemini-companion-review-inline-test--press "k")
-      (should (equal (gemini-companion-review-current-text review) "one\0\ntwo\n"))
-      (should (string-match-p "Changes nothing.*no hunk left"
-                              (gemini-companion-review-inline-test--header)))
-      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\0\ntwo\n" ""
+    (should (equal (gemini-companion-review-inline-test--lines) '("-one\0" "-two")))
+    (gemini-companion-review-inline-test--press "k")
+    (should (equal (gemini-companion-review-current-text review) "one\0\ntwo\n"))
+    (should (string-match-p "Changes nothing.*no hunk left"
+                            (gemini-companion-review-inline-test--header)))
+    (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)))
 
 (ert-deftest gemini-companion-review-inline/of-a-deleted-file-no-hunk-is-said-to-be-left ()
   "The whole text is shown once the user has edited it."
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one\n2\n")))
-      (delete-file (gemini-companion-review-path review))
-      (gemini-companion-review-popup--check-file)
-      (gemini-companion-review-inline-test--press "e")
-      (gemini-companion-review-inline-test--insert "mine ")
-      (gemini-companion-review-inline-test--press "C-c C-o")
-      (should (equal (gemini-companion-review-inline-test--lines) '(" one" " mine 2")))
-      (let ((header (gemini-companion-review-inline-test--header)))
-        (should (string-search "Deleted on disk" header))
-        (should-not (string-search "hunk" header))))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\ntwo\n" "one\n2\n"
+    (delete-file (gemini-companion-review-path review))
+    (gemini-companion-review-popup--check-file)
+    (gemini-companion-review-inline-test--press "e")
+    (gemini-companion-review-inline-test--insert "mine " "C-c C-o")
+    (should (equal (gemini-companion-review-inline-test--lines) '(" one" " mine 2")))
+    (let ((header (gemini-companion-review-inline-test--header)))
+      (should (string-search "Deleted on disk" header))
+      (should-not (string-search "hunk" header)))))
 
 (ert-deftest gemini-companion-review-inline/the-header-warns-of-edits-that-an-accept-would-lose ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
@@ -414,36 +420,34 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--accepted client) text)))))
 
 (ert-deftest gemini-companion-review-inline/a-hunk-not-yet-shown-is-not-dropped ()
-  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
-    (let ((review (gemini-companion-review-inline-test--show
-                   client gemini-companion-test-three-hunks-new)))
-      (with-current-buffer (gemini-companion-review-proposal review)
-        (goto-char (point-min))
-        (insert "zero\n"))
-      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
-      (should (equal (car (gemini-companion-review-inline-test--lines)) "+zero"))
-      (should (equal (gemini-companion-review-current-text review)
-                     (concat "zero\n" gemini-companion-test-three-hunks-new))))))
+  (gemini-companion-review-inline-test--with-change (client review)
+      gemini-companion-test-three-hunks-old gemini-companion-test-three-hunks-new
+    (with-current-buffer (gemini-companion-review-proposal review)
+      (goto-char (point-min))
+      (insert "zero\n"))
+    (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
+    (should (equal (car (gemini-companion-review-inline-test--lines)) "+zero"))
+    (should (equal (gemini-companion-review-current-text review)
+                   (concat "zero\n" gemini-companion-test-three-hunks-new)))))
 
 (ert-deftest gemini-companion-review-inline/g-compares-with-the-current-file ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "2\n")))
-      (gemini-companion-test-file "a.txt" "other\n")
-      ;; What is shown could not be updated, so its hunks do not belong to this file.
-      (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
-        (should-error (gemini-companion-review-inline-test--press "g")))
-      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
-      (should (equal (gemini-companion-review-current-text review) "2\n"))
-      (gemini-companion-review-inline-test--press "g")
-      (should (equal (gemini-companion-review-inline-test--lines) '("-other" "+2")))
-      (gemini-companion-review-inline-test--press "k")
-      (should (equal (gemini-companion-review-current-text review) "other\n")))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\ntwo\n" "2\n"
+    (gemini-companion-test-file "a.txt" "other\n")
+    ;; What is shown could not be updated, so its hunks do not belong to this file.
+    (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
+      (should-error (gemini-companion-review-inline-test--press "g")))
+    (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
+    (should (equal (gemini-companion-review-current-text review) "2\n"))
+    (gemini-companion-review-inline-test--press "g")
+    (should (equal (gemini-companion-review-inline-test--lines) '("-other" "+2")))
+    (gemini-companion-review-inline-test--press "k")
+    (should (equal (gemini-companion-review-current-text review) "other\n"))))
 
 ;;;; Hunks
 
 (ert-deftest gemini-companion-review-inline/keys-go-from-hunk-to-hunk ()
-  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
-    (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new)
+  (gemini-companion-review-inline-test--with-change (client)
+      gemini-companion-test-three-hunks-old gemini-companion-test-three-hunks-new
     (let ((place (lambda ()
                    (string-match "hunk \\([0-9]\\) of 3" (gemini-companion-review-inline-test--header))
                    (match-string 1 (gemini-companion-review-inline-test--header)))))
@@ -453,28 +457,27 @@ FOCUS is `select' by default."
       (gemini-companion-review-inline-test--press "TAB")
       (should (equal (funcall place) "3"))
       (should-error (gemini-companion-review-inline-test--press "n") :type 'user-error)
-      (gemini-companion-review-inline-test--press "p")
-      (gemini-companion-review-inline-test--press "<backtab>")
+      (gemini-companion-review-inline-test--press "p" "<backtab>")
       (should (equal (funcall place) "1"))
       (should-error (gemini-companion-review-inline-test--press "p") :type 'user-error))))
 
 (ert-deftest gemini-companion-review-inline/a-hunk-is-dropped-and-brought-back ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\nfour\n")))
-      (gemini-companion-review-inline-test--press "k")
-      (should (equal (gemini-companion-review-inline-test--lines) '(" one" " two" " three" "+four")))
-      (should (equal (gemini-companion-review-current-text review) "one\ntwo\nthree\nfour\n"))
-      (gemini-companion-review-inline-test--press "u")
-      (should (equal (gemini-companion-review-inline-test--lines)
-                     '(" one" "-two" "+2" " three" "+four")))
-      (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header)))
-      (should-error (gemini-companion-review-inline-test--press "u") :type 'user-error)
-      (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "one\ntwo\nthree\n" "one\n2\nthree\nfour\n"
+    (gemini-companion-review-inline-test--press "k")
+    (should (equal (gemini-companion-review-inline-test--lines) '(" one" " two" " three" "+four")))
+    (should (equal (gemini-companion-review-current-text review) "one\ntwo\nthree\nfour\n"))
+    (gemini-companion-review-inline-test--press "u")
+    (should (equal (gemini-companion-review-inline-test--lines)
+                   '(" one" "-two" "+2" " three" "+four")))
+    (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header)))
+    (should-error (gemini-companion-review-inline-test--press "u") :type 'user-error)
+    (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\nthree\nfour\n"))))
 
 (ert-deftest gemini-companion-review-inline/another-window-stays-at-its-line ()
   (let ((text (mapconcat #'number-to-string (number-sequence 1 99) "\n")))
-    (gemini-companion-review-inline-test--with client (concat "a\n" text)
-      (gemini-companion-review-inline-test--show client (concat "c\n" text))
+    (gemini-companion-review-inline-test--with-change (client)
+        (concat "a\n" text) (concat "c\n" text)
       (let ((other (split-window)))
         (with-current-buffer (window-buffer)
           (set-window-point other (save-excursion (search-forward "\n80\n") (match-beginning 0)))
@@ -497,8 +500,8 @@ FOCUS is `select' by default."
       (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-review-inline/undo-goes-to-the-hunk-that-is-back ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n"
-    (gemini-companion-review-inline-test--show client "1\n3\n4\nfive\n6\n")
+  (gemini-companion-review-inline-test--with-change (client)
+      "1\n2\n3\n4\n5\n6\n" "1\n3\n4\nfive\n6\n"
     (let ((looking-at (lambda (regexp)
                         (with-current-buffer (window-buffer) (looking-at-p regexp)))))
       (dolist (key '("k" "y"))
@@ -512,14 +515,12 @@ FOCUS is `select' by default."
       (gemini-companion-review-inline-test--press "n")
       (with-current-buffer (window-buffer) (forward-line))
       (gemini-companion-review-inline-test--press "e")
-      (gemini-companion-review-inline-test--insert "x")
-      (gemini-companion-review-inline-test--press "C-c C-o")
+      (gemini-companion-review-inline-test--insert "x" "C-c C-o")
       (should (funcall looking-at "xfive")))))
 
 (ert-deftest gemini-companion-review-inline/lines-of-the-region-are-dropped ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3"
-    (let ((review (gemini-companion-review-inline-test--show client "one\ntwo\n3\nmore"))
-          (drop (lambda (first last)
+  (gemini-companion-review-inline-test--with-change (client review) "1\n2\n3" "one\ntwo\n3\nmore"
+    (let ((drop (lambda (first last)
                   (with-current-buffer (window-buffer)
                     (goto-char (point-min))
                     (search-forward first)
@@ -533,8 +534,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review) "one\n3\nmore"))
       (funcall drop "2\n" "2")
       (should (equal (gemini-companion-review-current-text review) "2\none\n3\nmore"))
-      (gemini-companion-review-inline-test--press "u")
-      (gemini-companion-review-inline-test--press "u")
+      (gemini-companion-review-inline-test--press "u" "u")
       ;; That the last line has no newline is part of a change.
       (funcall drop "more" "more")
       (should (equal (gemini-companion-review-current-text review) "one\ntwo\n3\n"))
@@ -546,9 +546,9 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review) "1\n2\n3")))))
 
 (ert-deftest gemini-companion-review-inline/all-hunks-in-the-region-are-dropped ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n"
-    (let ((review (gemini-companion-review-inline-test--show client "new\nnew\n1\n2\n4\nfive\n"))
-          (transient-mark-mode t))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "1\n2\n3\n4\n5\n" "new\nnew\n1\n2\n4\nfive\n"
+    (let ((transient-mark-mode t))
       (with-current-buffer (window-buffer)
         (set-mark (point-min))
         (goto-char (point-max))
@@ -557,9 +557,9 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review) "1\n2\n3\n4\n5\n")))))
 
 (ert-deftest gemini-companion-review-inline/a-kept-hunk-is-shown-as-if-it-was-in-the-file ()
-  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
-    (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
-          (all nil))
+  (gemini-companion-review-inline-test--with-change (client review)
+      gemini-companion-test-three-hunks-old gemini-companion-test-three-hunks-new
+    (let ((all nil))
       (setq all (gemini-companion-review-inline-test--lines))
       (gemini-companion-review-inline-test--press "y")
       (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header)))
@@ -577,8 +577,8 @@ FOCUS is `select' by default."
                      gemini-companion-test-three-hunks-new)))))
 
 (ert-deftest gemini-companion-review-inline/lines-are-those-of-the-proposal ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n"
-    (gemini-companion-review-inline-test--show client "1\nthree\n4\n5\nsix\n")
+  (gemini-companion-review-inline-test--with-change (client)
+      "1\n2\n3\n4\n5\n" "1\nthree\n4\n5\nsix\n"
     (with-current-buffer (window-buffer)
       (should (eq (key-binding (kbd "M-g g")) #'gemini-companion-review-inline-goto-line))
       (cl-loop for (line text) in '((1 "1") (2 "three") (3 "4") (5 "six"))
@@ -590,29 +590,28 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/the-proposal-is-edited-in-place ()
   (dolist (back '("C-c C-o" "C-x C-s"))
-    (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
-      (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\nfour\n")))
-        (gemini-companion-review-inline-test--press "n")
-        (gemini-companion-review-inline-test--press "e")
-        (should (eq (window-buffer) (gemini-companion-review-proposal review)))
-        (with-current-buffer (window-buffer) (should (looking-at-p "four")))
-        (should (= (length (window-list)) 1))
-        (should (gemini-companion-review-intact-p review))
-        (should (string-match-p "goes back" (gemini-companion-review-inline-test--header)))
-        (gemini-companion-review-inline-test--insert "x")
-        ;; As the user does, since another mode has C-x C-s, too.
-        (execute-kbd-macro (kbd back))
-        (should (equal (gemini-companion-review-inline-test--lines)
-                       '(" one" "-two" "+2" " three" "+xfour")))
-        (with-current-buffer (window-buffer) (should (looking-at-p "xfour")))
-        (should (equal (gemini-companion-review-inline-test--accepted client)
-                       "one\n2\nthree\nxfour\n"))))))
+    (gemini-companion-review-inline-test--with-change (client review)
+        "one\ntwo\nthree\n" "one\n2\nthree\nfour\n"
+      (gemini-companion-review-inline-test--press "n" "e")
+      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (with-current-buffer (window-buffer) (should (looking-at-p "four")))
+      (should (= (length (window-list)) 1))
+      (should (gemini-companion-review-intact-p review))
+      (should (string-match-p "goes back" (gemini-companion-review-inline-test--header)))
+      (gemini-companion-review-inline-test--insert "x")
+      ;; As the user does, since another mode has C-x C-s, too.
+      (execute-kbd-macro (kbd back))
+      (should (equal (gemini-companion-review-inline-test--lines)
+                     '(" one" "-two" "+2" " three" "+xfour")))
+      (with-current-buffer (window-buffer) (should (looking-at-p "xfour")))
+      (should (equal (gemini-companion-review-inline-test--accepted client)
+                     "one\n2\nthree\nxfour\n")))))
 
 (ert-deftest gemini-companion-review-inline/one-returns-to-the-edit-in-a-long-line ()
   "The beginning of a paragraph may be out of sight."
   (let ((words (apply #'concat (make-list 50 "some words "))))
-    (gemini-companion-review-inline-test--with client (concat "one\n" words "end " words "\n")
-      (gemini-companion-review-inline-test--show client (concat "one\n" words "END " words "\n"))
+    (gemini-companion-review-inline-test--with-change (client)
+        (concat "one\n" words "end " words "\n") (concat "one\n" words "END " words "\n")
       (gemini-companion-review-inline-test--press "e")
       (with-current-buffer (window-buffer) (should (looking-at-p "END ")))
       (gemini-companion-review-inline-test--insert "x")
@@ -620,8 +619,7 @@ FOCUS is `select' by default."
       (with-current-buffer (window-buffer) (should (looking-at-p "END "))))))
 
 (ert-deftest gemini-companion-review-inline/while-it-is-edited-nothing-is-compared-until-the-change-is-seen ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (gemini-companion-review-inline-test--show client "one\n2\n")
+  (gemini-companion-review-inline-test--with-change (client) "one\ntwo\n" "one\n2\n"
     (let* ((main (window-buffer))
            (tick (buffer-chars-modified-tick main)))
       (gemini-companion-review-inline-test--press "e")
@@ -649,9 +647,9 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--state) before)))))
 
 (ert-deftest gemini-companion-review-inline/undo-in-the-proposal-keeps-and-unkeeps-exactly ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n"
-    (let* ((review (gemini-companion-review-inline-test--show client "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx"))
-           (all (gemini-companion-review-inline-test--lines))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "1\n2\n3\n4\n5\n6\n7\n8\n" "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx"
+    (let* ((all (gemini-companion-review-inline-test--lines))
            (undo (lambda (&rest befores)
                    (gemini-companion-review-inline-test--press "e")
                    (with-current-buffer (window-buffer)
@@ -663,8 +661,7 @@ FOCUS is `select' by default."
                    (gemini-companion-review-inline-test--press "C-c C-o")
                    (gemini-companion-review-inline-test--lines)))
            (kept '(" 1" " a" " b" " c" " d" " 3" " 4" " 5" " 6" " 7" " 8" "+x")))
-      (gemini-companion-review-inline-test--press "y")
-      (gemini-companion-review-inline-test--press "u")
+      (gemini-companion-review-inline-test--press "y" "u")
       ;; The first one does it again.
       (should (equal (funcall undo nil) kept))
       (should (equal (funcall undo nil) all))
@@ -674,22 +671,21 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/undo-tree-mode-undoes-what-it-has-taken ()
   "Evil's users turn it on in all buffers.  It leaves a symbol in Emacs's list."
-  (gemini-companion-review-inline-test--with client "1\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one\n")))
-      (gemini-companion-review-inline-test--press "k")
-      (with-current-buffer (gemini-companion-review-proposal review)
-        (setq-local undo-tree-mode t)
-        (let ((taken (seq-take-while #'identity (cdr buffer-undo-list))))
-          (setq buffer-undo-list '(nil undo-tree-canary))
-          (cl-letf (((symbol-function 'undo-tree-undo)
-                     (lambda () (interactive) (primitive-undo 1 taken))))
-            (gemini-companion-review-inline-test--press "u"))))
-      (should (equal (gemini-companion-review-inline-test--lines) '("-1" "+one"))))))
+  (gemini-companion-review-inline-test--with-change (client review) "1\n" "one\n"
+    (gemini-companion-review-inline-test--press "k")
+    (with-current-buffer (gemini-companion-review-proposal review)
+      (setq-local undo-tree-mode t)
+      (let ((taken (seq-take-while #'identity (cdr buffer-undo-list))))
+        (setq buffer-undo-list '(nil undo-tree-canary))
+        (cl-letf (((symbol-function 'undo-tree-undo)
+                   (lambda () (interactive) (primitive-undo 1 taken))))
+          (gemini-companion-review-inline-test--press "u"))))
+    (should (equal (gemini-companion-review-inline-test--lines) '("-1" "+one")))))
 
 (ert-deftest gemini-companion-review-inline/another-view-has-what-was-dropped-and-edited ()
-  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
-    (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
-          (text nil))
+  (gemini-companion-review-inline-test--with-change (client review)
+      gemini-companion-test-three-hunks-old gemini-companion-test-three-hunks-new
+    (let ((text nil))
       (gemini-companion-review-inline-test--press "k")
       (setq text (gemini-companion-review-current-text review))
       (should-not (equal text gemini-companion-test-three-hunks-new))
@@ -703,10 +699,9 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/another-view-is-at-the-hunk-where-the-user-was ()
   "Also if that only removes lines, and when the change is shown again."
-  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
-    (let* ((review (gemini-companion-review-inline-test--show
-                    client gemini-companion-test-three-hunks-new))
-           (header (lambda () (substring (gemini-companion-review-inline-test--header) 1 12)))
+  (gemini-companion-review-inline-test--with-change (client review)
+      gemini-companion-test-three-hunks-old gemini-companion-test-three-hunks-new
+    (let* ((header (lambda () (substring (gemini-companion-review-inline-test--header) 1 12)))
            (ediff (lambda () (with-current-buffer (car ediff-session-registry)
                                (list (1+ ediff-current-difference) ediff-number-of-differences)))))
       (dolist (hunk '(2 3))
@@ -716,16 +711,14 @@ FOCUS is `select' by default."
         (should (equal (funcall ediff) (list hunk 3)))
         (gemini-companion-review-inline-test--press "C-c C-v")
         (should (equal (funcall header) (format "hunk %d of 3" hunk))))
-      (gemini-companion-review-inline-test--press "C-c C-v")
-      (gemini-companion-review-inline-test--press "p")
+      (gemini-companion-review-inline-test--press "C-c C-v" "p")
       (gemini-companion-review-postpone review)
       (gemini-companion-review-next)
       (should (equal (funcall ediff) '(2 3))))))
 
 (ert-deftest gemini-companion-review-inline/another-view-is-not-the-one-on-screen ()
   "Though by now that would be chosen, as in a frame that was made larger."
-  (gemini-companion-review-inline-test--with client "one\n"
-    (gemini-companion-review-inline-test--show client "two\n")
+  (gemini-companion-review-inline-test--with-change (client) "one\n" "two\n"
     (setq gemini-companion-diff-function #'gemini-companion-review-ediff-show)
     (gemini-companion-review-inline-test--press "C-c C-v")
     (should ediff-session-registry)
@@ -754,9 +747,9 @@ FOCUS is `select' by default."
       (global-hl-line-mode -1))))
 
 (ert-deftest gemini-companion-review-inline/faces-are-those-of-each-text ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\n"))
-          (face (lambda (text)
+  (gemini-companion-review-inline-test--with-change (client review)
+      "one\ntwo\nthree\n" "one\n2\nthree\n"
+    (let ((face (lambda (text)
                   (goto-char (point-min))
                   (search-forward text)
                   (ensure-list (get-text-property (1- (point)) 'face)))))
@@ -781,8 +774,7 @@ FOCUS is `select' by default."
 (ert-deftest gemini-companion-review-inline/a-dropped-hunk-has-the-faces-of-the-file ()
   (let ((auto-mode-alist '(("" . emacs-lisp-mode)))
         (noninteractive nil)) ; Emacs in batch mode does not fontify
-    (gemini-companion-review-inline-test--with client "(if one)\n"
-      (gemini-companion-review-inline-test--show client "(if two)\n")
+    (gemini-companion-review-inline-test--with-change (client) "(if one)\n" "(if two)\n"
       (gemini-companion-review-inline-test--press "k")
       (with-current-buffer (window-buffer)
         (gemini-companion-review-inline-test--fontify)
@@ -790,8 +782,8 @@ FOCUS is `select' by default."
         (should (eq (get-text-property 2 'face) 'font-lock-keyword-face))))))
 
 (ert-deftest gemini-companion-review-inline/words-that-differ-are-marked ()
-  (gemini-companion-review-inline-test--with client "the quick brown fox jumps\nsame\n"
-    (gemini-companion-review-inline-test--show client "the quick red fox jumps\nsame\n")
+  (gemini-companion-review-inline-test--with-change (client)
+      "the quick brown fox jumps\nsame\n" "the quick red fox jumps\nsame\n"
     (with-current-buffer (window-buffer)
       (gemini-companion-review-inline-test--fontify)
       (cl-loop for (word . face) in '(("brown" . gemini-companion-removed-word)
@@ -808,8 +800,7 @@ FOCUS is `select' by default."
                                  ("some text\n" "some text  \n" 20 gemini-companion-added-word)
                                  ("\tsome text\n" "        some text\n" 1
                                   gemini-companion-removed-word))
-   do (gemini-companion-review-inline-test--with client old
-        (gemini-companion-review-inline-test--show client new)
+   do (gemini-companion-review-inline-test--with-change (client) old new
         (with-current-buffer (window-buffer)
           (gemini-companion-review-inline-test--fontify)
           (should (memq face (ensure-list (get-text-property place 'face))))
@@ -881,11 +872,12 @@ FOCUS is `select' by default."
 
 ;;;; Comments
 
-(defun gemini-companion-review-inline-test--comment (text place)
-  "Comment TEXT on the line of PLACE, a text."
+(defun gemini-companion-review-inline-test--comment (text &optional place)
+  "Comment TEXT on the line of PLACE, a text, or on where the user is."
   (with-current-buffer (window-buffer)
-    (goto-char (point-min))
-    (search-forward place)
+    (when place
+      (goto-char (point-min))
+      (search-forward place))
     (cl-letf (((symbol-function 'read-string) (lambda (&rest _) text)))
       (gemini-companion-review-inline-test--press "C-c ;"))))
 
@@ -900,9 +892,9 @@ FOCUS is `select' by default."
                            text))))
 
 (ert-deftest gemini-companion-review-inline/comments-stay-at-their-lines-in-all-views ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\nfour\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\n4\n"))
-          (all '(("two" "why?") ("2" "two!") ("4" "@see"))))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "one\ntwo\nthree\nfour\n" "one\n2\nthree\n4\n"
+    (let ((all '(("two" "why?") ("2" "two!") ("4" "@see"))))
       (gemini-companion-review-inline-test--comment "why?" "two")
       (gemini-companion-review-inline-test--comment "two!" "2")
       (gemini-companion-review-inline-test--comment "@see" "4")
@@ -928,23 +920,20 @@ FOCUS is `select' by default."
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
 
 (ert-deftest gemini-companion-review-inline/words-that-a-comment-is-on-outlive-the-proposal ()
-  (gemini-companion-review-inline-test--with client "one\n"
-    (let ((review (gemini-companion-review-inline-test--show client "one two three\n"))
-          (transient-mark-mode t))
+  (gemini-companion-review-inline-test--with-change (client review) "one\n" "one two three\n"
+    (let ((transient-mark-mode t))
       (with-current-buffer (window-buffer)
         (goto-char (point-min))
         (search-forward "two")
         (push-mark (match-beginning 0) t t)
-        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why?")))
-          (gemini-companion-review-inline-test--press "C-c ;")))
+        (gemini-companion-review-inline-test--comment "why?"))
       (kill-buffer (gemini-companion-review-proposal review))
       (gemini-companion-test-wait-removed)
       (gemini-companion-review-next)
       (should (equal (gemini-companion-comment--prompt review) "a.txt:1 `two`: why?")))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-is-on-its-removed-line-only ()
-  (gemini-companion-review-inline-test--with client "a\nFoo\nfoobar\nfoo\nz\n"
-    (gemini-companion-review-inline-test--show client "a\nz\n")
+  (gemini-companion-review-inline-test--with-change (client) "a\nFoo\nfoobar\nfoo\nz\n" "a\nz\n"
     (gemini-companion-review-inline-test--comment "why?" "foobar\nfoo")
     (let ((comment (nth 5 (car (gemini-companion-comment-list (window-buffer))))))
       (should (= 4 (with-current-buffer (window-buffer)
@@ -953,22 +942,21 @@ FOCUS is `select' by default."
 (ert-deftest gemini-companion-review-inline/a-comment-may-be-on-a-long-removed-line ()
   (let* ((line (make-string 40000 ?x))
          (all `((,line "why?"))))
-    (gemini-companion-review-inline-test--with client (concat "a\n" line "\nb\n")
-      (let ((review (gemini-companion-review-inline-test--show client "a\nnew\nb\n")))
-        (gemini-companion-review-inline-test--comment "why?" line)
-        (should (equal (gemini-companion-review-inline-test--comments) all))
-        (gemini-companion-review-show review 'select)
-        (should (equal (gemini-companion-review-inline-test--comments) all))))))
+    (gemini-companion-review-inline-test--with-change (client review)
+        (concat "a\n" line "\nb\n") "a\nnew\nb\n"
+      (gemini-companion-review-inline-test--comment "why?" line)
+      (should (equal (gemini-companion-review-inline-test--comments) all))
+      (gemini-companion-review-show review 'select)
+      (should (equal (gemini-companion-review-inline-test--comments) all)))))
 
 (ert-deftest gemini-companion-review-inline/narrowing-moves-neither-hunks-nor-comments ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
-    (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
+  (gemini-companion-review-inline-test--with-change (client)
+      "1\n2\n3\n4\n5\n6\n7\n8\n9\n" "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n"
     (gemini-companion-review-inline-test--comment "what?" "TWO")
     (with-current-buffer (window-buffer)
       (search-forward "5")
       (narrow-to-region (line-beginning-position) (line-beginning-position 3))
-      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
-        (gemini-companion-review-comment))
+      (gemini-companion-review-inline-test--comment "why")
       (gemini-companion-ui-widened
         (should (equal (gemini-companion-review-inline-test--comments)
                        '(("TWO" "what?") ("5" "why")))))
@@ -977,29 +965,28 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/a-hunk-that-is-visible-in-part-is-dropped-as-a-whole ()
   (pcase-dolist (`(,first . ,last) '(("two" . "z") ("a" . "ONE")))
-    (gemini-companion-review-inline-test--with client "a\none\ntwo\nthree\nz\n"
-      (let ((review (gemini-companion-review-inline-test--show client "a\nONE\nTWO\nz\n")))
-        (with-current-buffer (window-buffer)
-          (goto-char (point-min))
-          (re-search-forward (format "^%s$" first))
-          (narrow-to-region (line-beginning-position)
-                            (save-excursion (re-search-forward (format "^%s$" last))
-                                            (line-beginning-position 2)))
-          (goto-char (point-min))
-          (unless (gemini-companion-review-hunk-at (point))
-            (forward-line))
-          (gemini-companion-review-inline-test--press "k"))
-        (should (equal (gemini-companion-review-current-text review) "a\none\ntwo\nthree\nz\n"))
-        ;; It is brought back, even if the proposal is narrowed to something else.
-        (with-current-buffer (gemini-companion-review-proposal review)
-          (narrow-to-region (point-max) (point-max)))
-        (gemini-companion-review-inline-test--press "u")
-        (should (equal (gemini-companion-review-current-text review) "a\nONE\nTWO\nz\n"))))))
+    (gemini-companion-review-inline-test--with-change (client review)
+        "a\none\ntwo\nthree\nz\n" "a\nONE\nTWO\nz\n"
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (re-search-forward (format "^%s$" first))
+        (narrow-to-region (line-beginning-position)
+                          (save-excursion (re-search-forward (format "^%s$" last))
+                                          (line-beginning-position 2)))
+        (goto-char (point-min))
+        (unless (gemini-companion-review-hunk-at (point))
+          (forward-line))
+        (gemini-companion-review-inline-test--press "k"))
+      (should (equal (gemini-companion-review-current-text review) "a\none\ntwo\nthree\nz\n"))
+      ;; It is brought back, even if the proposal is narrowed to something else.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (narrow-to-region (point-max) (point-max)))
+      (gemini-companion-review-inline-test--press "u")
+      (should (equal (gemini-companion-review-current-text review) "a\nONE\nTWO\nz\n")))))
 
 (ert-deftest gemini-companion-review-inline/a-hunk-is-dropped-as-a-whole-or-not-at-all ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "ONE\ntwo\n"))
-          (fail (lambda (&rest _) (error "Not today"))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\ntwo\n" "ONE\ntwo\n"
+    (let ((fail (lambda (&rest _) (error "Not today"))))
       (with-current-buffer (gemini-companion-review-proposal review)
         (add-hook 'after-change-functions fail nil t))
       (should-error (gemini-companion-review-inline-test--press "k"))
@@ -1057,8 +1044,7 @@ FOCUS is `select' by default."
       (should (eq bidi-paragraph-direction 'left-to-right)))))
 
 (ert-deftest gemini-companion-review-inline/help-lists-all-keys ()
-  (gemini-companion-review-inline-test--with client "one\n"
-    (gemini-companion-review-inline-test--show client "ONE\n")
+  (gemini-companion-review-inline-test--with-change (client) "one\n" "ONE\n"
     (save-window-excursion
       (describe-mode)
       (with-current-buffer "*Help*"
@@ -1067,33 +1053,31 @@ FOCUS is `select' by default."
           (should (re-search-forward (format "^C-c .*\\<gemini-companion-%s$" command))))))))
 
 (ert-deftest gemini-companion-review-inline/another-major-mode-keeps-what-one-does ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((review (gemini-companion-review-inline-test--show client "ONE\ntwo\n")))
-      (gemini-companion-review-inline-test--press "e")
-      (with-current-buffer (window-buffer)
-        (text-mode)
-        (should gemini-companion-review-mode)
-        (should (string-search "goes back" (gemini-companion-review-inline-test--header)))
-        (gemini-companion-comment-add (current-buffer) 2 2 "why?"))
-      (gemini-companion-review-inline-test--press "C-x C-s")
-      (should (equal (gemini-companion-review-inline-test--lines) '("-one" "+ONE" " two")))
-      ;; In another window, for example.
-      (with-current-buffer (gemini-companion-review-proposal review)
-        (gemini-companion-comment-add (current-buffer) 1 1 "why?")
-        (run-hooks 'gemini-companion-comment-change-hook)
-        (insert "x"))
-      (should (gemini-companion-test-timers #'gemini-companion-review-inline--follow-edits))
-      (with-current-buffer (window-buffer)
-        (should (= 2 (seq-count (lambda (it) (overlay-get it 'after-string))
-                                (overlays-in (point-min) (point-max)))))))))
+  (gemini-companion-review-inline-test--with-change (client review) "one\ntwo\n" "ONE\ntwo\n"
+    (gemini-companion-review-inline-test--press "e")
+    (with-current-buffer (window-buffer)
+      (text-mode)
+      (should gemini-companion-review-mode)
+      (should (string-search "goes back" (gemini-companion-review-inline-test--header)))
+      (gemini-companion-comment-add (current-buffer) 2 2 "why?"))
+    (gemini-companion-review-inline-test--press "C-x C-s")
+    (should (equal (gemini-companion-review-inline-test--lines) '("-one" "+ONE" " two")))
+    ;; In another window, for example.
+    (with-current-buffer (gemini-companion-review-proposal review)
+      (gemini-companion-comment-add (current-buffer) 1 1 "why?")
+      (run-hooks 'gemini-companion-comment-change-hook)
+      (insert "x"))
+    (should (gemini-companion-test-timers #'gemini-companion-review-inline--follow-edits))
+    (with-current-buffer (window-buffer)
+      (should (= 2 (seq-count (lambda (it) (overlay-get it 'after-string))
+                              (overlays-in (point-min) (point-max))))))))
 
 (ert-deftest gemini-companion-review-inline/a-newline-that-only-one-text-has-at-its-end-is-seen ()
   (cl-loop
    for (old new removed added) in '(("a\nb" "a\nb\n" t nil) ("a\nb\n" "a\nb" nil t)
                                     ("a\nb" "a\nc" nil nil) ("a\n" "a\nb" nil t)
                                     ("a\nb" "a\n" t nil) ("a\nb\n" "x\nb\n" nil nil))
-   do (gemini-companion-review-inline-test--with client old
-        (gemini-companion-review-inline-test--show client new)
+   do (gemini-companion-review-inline-test--with-change (client) old new
         (with-current-buffer (window-buffer)
           (should (equal (list (and (text-property-not-all (point-min) (point-max) 'display nil) t)
                                (and (seq-find (lambda (it) (overlay-get it 'after-string))
@@ -1102,8 +1086,8 @@ FOCUS is `select' by default."
                          (list removed added)))))))
 
 (ert-deftest gemini-companion-review-inline/words-are-marked-in-a-hunk-that-is-visible-in-part ()
-  (gemini-companion-review-inline-test--with client "first word\nsecond word\n"
-    (gemini-companion-review-inline-test--show client "first term\nsecond term\n")
+  (gemini-companion-review-inline-test--with-change (client)
+      "first word\nsecond word\n" "first term\nsecond term\n"
     (with-current-buffer (window-buffer)
       (goto-char (point-min))
       (forward-line 2)
@@ -1117,23 +1101,21 @@ FOCUS is `select' by default."
       (should (= (gemini-companion-review-hunk-line) 3)))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
-    (let ((review (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\nfive\n")))
-      (cl-loop
-       for (start . end) in '((1 . 17) (3 . 9) (3 . 5))
-       do (with-current-buffer (window-buffer)
-            (goto-char end)
-            (set-mark start)
-            (let ((transient-mark-mode t))
-              (activate-mark)
-              (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
-                (gemini-companion-review-comment)))))
-      (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
-                     '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "1\n2\n3\n4\n" "1\nTWO\n3\n4\nfive\n"
+    (cl-loop
+     for (start . end) in '((1 . 17) (3 . 9) (3 . 5))
+     do (with-current-buffer (window-buffer)
+          (goto-char end)
+          (set-mark start)
+          (let ((transient-mark-mode t))
+            (activate-mark)
+            (gemini-companion-review-inline-test--comment (format "%d" end)))))
+    (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
+                   '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9")))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-on-several-lines-is-edited-where-it-is-shown ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
-    (gemini-companion-review-inline-test--show client "1\nTWO\nTHREE\n4\n")
+  (gemini-companion-review-inline-test--with-change (client) "1\n2\n3\n4\n" "1\nTWO\nTHREE\n4\n"
     (cl-loop
      for (first . last) in '((2 . 4) (4 . 6)) ; what is removed, and what is added
      do (with-current-buffer (window-buffer)
@@ -1154,48 +1136,44 @@ FOCUS is `select' by default."
           (should-not (gemini-companion-review-inline-test--comments))))))
 
 (ert-deftest gemini-companion-review-inline/an-edited-comment-stays-on-its-lines ()
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
-    (let ((review (gemini-companion-review-inline-test--show client "1\nTWO\nTHREE\n4\n"))
-          (transient-mark-mode t))
+  (gemini-companion-review-inline-test--with-change (client review)
+      "1\n2\n3\n4\n" "1\nTWO\nTHREE\n4\n"
+    (let ((transient-mark-mode t))
       (with-current-buffer (window-buffer)
         (dolist (start '(4 5))
           (goto-char (gemini-companion-ui-line-start start))
           (when (= start 4)
             (push-mark (gemini-companion-ui-line-start 6) t t))
-          (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "why %d" start))))
-            (gemini-companion-review-comment))))
+          (gemini-companion-review-inline-test--comment (format "why %d" start))))
       (should (equal (gemini-companion-comment--prompt review) "a.txt:2-3 `TWO`: why 5")))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-stays-below-its-line-while-one-edits ()
-  (gemini-companion-review-inline-test--with client "a\nb\nc\n"
-    (let ((review (gemini-companion-review-inline-test--show client "a\nX\nc\n")))
-      (gemini-companion-review-inline-test--comment "why?" "X")
-      (gemini-companion-review-inline-test--press "C-c C-o")
-      (with-current-buffer (window-buffer)
-        (goto-char (point-min))
-        (search-forward "X")
-        (insert " or Y")
-        (should (equal (gemini-companion-review-inline-test--comments) '(("X or Y" "why?"))))
-        (should (eolp))
-        (should (= (point) (overlay-end (car gemini-companion-comment-overlays)))))
-      (gemini-companion-review-inline-test--press "C-c C-o")
-      (gemini-companion-review-inline-test--press "k")
-      (should (equal (gemini-companion-comment--prompt review) "a.txt:2 `b`: why?"))
-      (with-current-buffer (gemini-companion-review-proposal review)
-        (goto-char (overlay-end (car gemini-companion-comment-overlays)))
-        (should (looking-back "^b" (point-min)))
-        (should (eolp))))))
+  (gemini-companion-review-inline-test--with-change (client review) "a\nb\nc\n" "a\nX\nc\n"
+    (gemini-companion-review-inline-test--comment "why?" "X")
+    (gemini-companion-review-inline-test--press "C-c C-o")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (search-forward "X")
+      (insert " or Y")
+      (should (equal (gemini-companion-review-inline-test--comments) '(("X or Y" "why?"))))
+      (should (eolp))
+      (should (= (point) (overlay-end (car gemini-companion-comment-overlays)))))
+    (gemini-companion-review-inline-test--press "C-c C-o" "k")
+    (should (equal (gemini-companion-comment--prompt review) "a.txt:2 `b`: why?"))
+    (with-current-buffer (gemini-companion-review-proposal review)
+      (goto-char (overlay-end (car gemini-companion-comment-overlays)))
+      (should (looking-back "^b" (point-min)))
+      (should (eolp)))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-may-be-on-all-of-a-large-file ()
   (let ((text (string-join (make-list 20000 "line") "\n")))
-    (gemini-companion-review-inline-test--with client (concat "a\n" text)
-      (let ((review (gemini-companion-review-inline-test--show client (concat "b\n" text)))
-            (transient-mark-mode t))
+    (gemini-companion-review-inline-test--with-change (client review)
+        (concat "a\n" text) (concat "b\n" text)
+      (let ((transient-mark-mode t))
         (with-current-buffer (window-buffer)
           (push-mark (point-max) t t)
           (goto-char (point-min))
-          (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why?")))
-            (gemini-companion-review-comment)))
+          (gemini-companion-review-inline-test--comment "why?"))
         (should (equal (gemini-companion-comment--prompt review) "a.txt:1-20001 `b`: why?"))))))
 
 (ert-deftest gemini-companion-review-inline/comments-are-sent-with-the-decision ()
@@ -1406,8 +1384,7 @@ FOCUS is `select' by default."
       (gemini-companion-review-window-stop-now))))
 
 (ert-deftest gemini-companion-review-inline/where-no-hunk-is-left-none-is-promised ()
-  (gemini-companion-review-inline-test--with client "one\n"
-    (gemini-companion-review-inline-test--show client "1\n")
+  (gemini-companion-review-inline-test--with-change (client) "one\n" "1\n"
     (gemini-companion-review-inline-test--press "y")
     (dolist (key '("y" "k"))
       (should (equal (should-error (gemini-companion-review-inline-test--press key)
@@ -1416,8 +1393,7 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/away-from-hunks-a-message-names-a-key-that-works ()
   "In modal editing, neither n nor TAB does."
-  (gemini-companion-review-inline-test--with client "1\n2\n3\n"
-    (gemini-companion-review-inline-test--show client "1\n2\nthree\n")
+  (gemini-companion-review-inline-test--with-change (client) "1\n2\n3\n" "1\n2\nthree\n"
     (with-current-buffer (window-buffer)
       (goto-char (point-min))
       (setq-local minor-mode-overriding-map-alist
@@ -1426,8 +1402,7 @@ FOCUS is `select' by default."
                    '(user-error "No hunk here: C-c C-n goes to the next one")))))
 
 (ert-deftest gemini-companion-review-inline/what-is-copied-has-neither-colors-nor-signs ()
-  (gemini-companion-review-inline-test--with client "one\n"
-    (gemini-companion-review-inline-test--show client "1\n")
+  (gemini-companion-review-inline-test--with-change (client) "one\n" "1\n"
     (with-current-buffer (window-buffer)
       (jit-lock-fontify-now)
       (should (get-text-property (point-min) 'line-prefix))
