@@ -269,8 +269,7 @@ since then; you would lose later changes, too.  Undo them? "
                      '("rejected" "undone" "undone" "undone" "accepted")))
       ;; Each change can be made again.
       (gemini-companion-test-list-goto "*gemini history*" 5)
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-test-list-press "u"))
+      (gemini-companion-test-with-answer 'yes (gemini-companion-test-list-press "u"))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
 
 (ert-deftest gemini-companion-history-list/an-undo-of-a-change-undoes-later-ones-of-its-file ()
@@ -358,8 +357,7 @@ changes, too.  Undo them? ")))))
                        "--- n.txt no file before\n+++ n.txt after\n@@ -0,0 +1 @@\n+new\n\n\
 --- a.txt before\n+++ a.txt after\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n"))
         (should (string-match-p "U undo.*Prompt of .*: do it now" header-line-format))
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (call-interactively (key-binding "U"))))
+        (gemini-companion-test-with-answer 'yes (call-interactively (key-binding "U"))))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should-not (file-exists-p (gemini-companion-test-file "n.txt"))))))
 
@@ -762,8 +760,7 @@ That lacks some characters."
       (let ((review (gemini-companion-test-propose client "m.txt" "é\n2\n3\nfour\n")))
         (gemini-companion-review-show review 'keep)
         (gemini-companion-review-commands--merge review)
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-review-commands-accept review)))
+        (gemini-companion-test-with-answer 'yes (gemini-companion-review-commands-accept review)))
       (gemini-companion-test-file "m.txt" (concat mine "\né\n2\n3\nfour\n"))
       (gemini-companion-test-wait-followed)
       (gemini-companion-test-list-undo t)

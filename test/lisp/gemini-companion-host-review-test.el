@@ -775,7 +775,7 @@ DECIDE is called with the client and the review."
 (defun gemini-companion-host-review-test--change (client name text)
   "Have CLIENT change the file NAME to TEXT by an accepted proposal."
   ;; One is not UTF-8.
-  (cl-letf (((symbol-function 'y-or-n-p) #'always))
+  (gemini-companion-test-with-answer 'yes
     (gemini-companion-host-review-test--accept client name text))
   (gemini-companion-test-host-write client name (encode-coding-string text 'utf-8-unix)))
 

@@ -19,6 +19,21 @@
   "Return the control buffer of the only Ediff session."
   (car ediff-session-registry))
 
+(defun gemini-companion-review-test--accepted (client)
+  "Wait until CLIENT learns of an accept; return the name of the file and the text."
+  (gemini-companion-review-test--outcome client "ide/diffAccepted"))
+
+(defun gemini-companion-review-test--rejected (client)
+  "Wait until CLIENT learns of a reject; return the name of the file and nil."
+  (gemini-companion-review-test--outcome client "ide/diffRejected"))
+
+(defun gemini-companion-review-test--question ()
+  "Accept the change, and answer no to the only question; return that."
+  (gemini-companion-test-with-answer 'no
+    (should-error (gemini-companion-accept) :type 'user-error)
+    (should (length= gemini-companion-test-questions 1))
+    (car gemini-companion-test-questions)))
+
 (defun gemini-companion-review-test--outcome (client method)
   "Wait until CLIENT receives the notification METHOD; return its file and content.
 The file has no directory."
@@ -66,7 +81,7 @@ The file has no directory."
         (insert " edited \C-a")
         (narrow-to-region 1 2))
       (gemini-companion-accept)
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+      (should (equal (gemini-companion-review-test--accepted client)
                      '("a.txt" "one\r\n2 😀 edited \C-a")))
       (should (= (gemini-companion-review-count) 0)))))
 
@@ -74,8 +89,7 @@ The file has no directory."
   (gemini-companion-test-with-client client
     (gemini-companion-review-test--show client "a.txt" "2\n")
     (gemini-companion-reject)
-    (should (equal (gemini-companion-review-test--outcome client "ide/diffRejected")
-                   '("a.txt" nil)))
+    (should (equal (gemini-companion-review-test--rejected client) '("a.txt" nil)))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
@@ -132,10 +146,8 @@ The file has no directory."
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "a.txt"))
     (should (= (gemini-companion-review-count) 2))
     (gemini-companion-reject)
-    (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                   '("b.txt" "b")))
-    (should (equal (gemini-companion-review-test--outcome client "ide/diffRejected")
-                   '("a.txt" nil)))
+    (should (equal (gemini-companion-review-test--accepted client) '("b.txt" "b")))
+    (should (equal (gemini-companion-review-test--rejected client) '("a.txt" nil)))
     (should (equal (mapcar #'gemini-companion-review-file gemini-companion-review--open)
                    '("c.txt")))))
 
@@ -168,11 +180,10 @@ The file has no directory."
            (id (gemini-companion-review-id review)))
       (should (gemini-companion-bridge-reject id))
       (should-not (gemini-companion-bridge-accept id "2\n"))
-      (let (message)
-        (cl-letf (((symbol-function 'message)
-                   (lambda (&rest arguments) (setq message (apply #'format arguments)))))
-          (gemini-companion-accept))
-        (should (string-match-p "already been decided in Gemini CLI" message))))))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-accept)
+        (should (string-match-p "already been decided in Gemini CLI"
+                                (car gemini-companion-test-messages)))))))
 
 (ert-deftest gemini-companion-review/killing-a-buffer-postpones-without-loss ()
   (dolist (part '(control ediff-buffer-A ediff-buffer-B))
@@ -197,8 +208,7 @@ The file has no directory."
         (gemini-companion-review-next)
         (should (eq (gemini-companion-review-shown) review))
         (gemini-companion-accept)
-        (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                       '("a.txt" "edited 2\n")))))))
+        (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "edited 2\n")))))))
 
 (defun gemini-companion-review-test--answer-q (answer)
   "Type q in the control panel, and then ANSWER, or quit if that is nil."
@@ -221,15 +231,14 @@ The file has no directory."
       (should-not (gemini-companion-review-popup--next))
       (gemini-companion-review-next)
       (gemini-companion-review-test--answer-q ?r)
-      (should (gemini-companion-review-test--outcome client "ide/diffRejected")))))
+      (should (gemini-companion-review-test--rejected client)))))
 
 (ert-deftest gemini-companion-review/an-accept-by-q-goes-on-to-the-next-change ()
   (gemini-companion-test-with-client client
     (gemini-companion-review-test--show client "a.txt" "2\n")
     (gemini-companion-review-test--answer-q ?a)
     (let ((next (gemini-companion-test-propose client "b.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-        (gemini-companion-review-popup--try))
+      (gemini-companion-test-pop-up)
       (should (eq (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)) next)))
     (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))
 
@@ -259,25 +268,18 @@ The file has no directory."
       (should (eq (gemini-companion-review-shown) review))
       (should-not (gemini-companion-review-reason review))
       (gemini-companion-accept)
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                     '("a.txt" "2\n"))))))
+      (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n"))))))
 
 (ert-deftest gemini-companion-review/a-change-that-cannot-be-shown-needs-a-yes ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-propose client "a.txt" "2\n")
     (cl-letf (((symbol-function 'gemini-companion-change-regions)
                (lambda (&rest _) (error "No differences"))))
-      (let (question)
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (lambda (text) (setq question text) nil)))
-          (should-error (gemini-companion-accept) :type 'user-error))
-        (should (string-match-p
-                 "/a\\.txt cannot be shown: No differences.*1 line in place of 2" question)))
+      (should (string-match-p "/a\\.txt cannot be shown: No differences.*1 line in place of 2"
+                              (gemini-companion-review-test--question)))
       (should (= (gemini-companion-review-count) 1))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-accept)))
-    (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                   '("a.txt" "2\n")))))
+      (gemini-companion-test-with-answer 'yes (gemini-companion-accept)))
+    (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n")))))
 
 (defmacro gemini-companion-review-test--closing-during (client review question answer
                                                                &rest body)
@@ -403,33 +405,26 @@ CLIENT closes REVIEW while the question is open."
 
 (ert-deftest gemini-companion-review/a-change-is-announced-if-the-one-on-screen-is-hidden ()
   (gemini-companion-test-with-client client
-    (let ((file (current-buffer))
-          (texts nil))
+    (let ((file (current-buffer)))
       (gemini-companion-review-test--show client "a.txt" "2\n")
-      (cl-letf (((symbol-function 'message)
-                 (lambda (format &rest arguments)
-                   (push (apply #'format-message format arguments) texts))))
+      (gemini-companion-test-with-answer nil
         (gemini-companion-test-propose client "b.txt" "2\n")
-        (should-not (string-search "b.txt" (string-join texts)))
+        (should-not (string-search "b.txt" (string-join gemini-companion-test-messages)))
         (switch-to-buffer file)
         (delete-other-windows)
         (gemini-companion-test-propose client "c.txt" "2\n")
-        (should (string-search "c.txt" (string-join texts)))))))
+        (should (string-search "c.txt" (string-join gemini-companion-test-messages)))))))
 
 (ert-deftest gemini-companion-review/an-empty-accept-asks-first ()
   (gemini-companion-test-with-client client
-    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
-          (question nil))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review) (erase-buffer))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (equal question "Gemini CLI ignores an empty text, and would write its own proposal.  \
+      (should (equal (gemini-companion-review-test--question)
+                     "Gemini CLI ignores an empty text, and would write its own proposal.  \
 Accept? "))
       (should (eq (gemini-companion-review-shown) review))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-accept))
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                     '("a.txt" ""))))))
+      (gemini-companion-test-with-answer 'yes (gemini-companion-accept))
+      (should (equal (gemini-companion-review-test--accepted client) '("a.txt" ""))))))
 
 (ert-deftest gemini-companion-review/only-real-differences-of-line-endings-show ()
   (gemini-companion-test-with-client client
@@ -602,21 +597,17 @@ Accept? "))
   (pcase-dolist (`(,policy ,focus ,announced) '((queue keep nil) (pop-up announce t)))
     (gemini-companion-test-with-client client
       (let ((gemini-companion-diff-policy policy)
-            (gemini-companion-diff-focus focus)
-            texts)
-        (cl-letf (((symbol-function 'message)
-                   (lambda (format &rest arguments)
-                     (push (apply #'format-message format arguments) texts)))
-                  ((symbol-function 'gemini-companion-ui-busy) #'ignore))
+            (gemini-companion-diff-focus focus))
+        (gemini-companion-test-with-answer nil
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
             (should-not (gemini-companion-test-timers #'gemini-companion-review-popup--try))
-            (gemini-companion-review-popup--try)
+            (gemini-companion-test-pop-up)
             (should-not (gemini-companion-review-shown))
             (should (eq announced
                         (and (seq-find (lambda (text)
                                          (string-match-p "proposes a change to a.txt, \\+1 -2.*\
 review-next" text))
-                                       texts)
+                                       gemini-companion-test-messages)
                              t)))
             (should (equal (gemini-companion--lighter) " Gem:1!1"))
             (gemini-companion-review-next)
@@ -663,89 +654,56 @@ review-next" text))
 (ert-deftest gemini-companion-review/the-message-names-the-file-and-whether-it-is-new ()
   (gemini-companion-test-with-client client
     (let ((gemini-companion-diff-focus 'announce)
-          (outside (make-temp-file "gemini-companion-outside-"))
-          (texts nil))
+          (outside (make-temp-file "gemini-companion-outside-")))
       (gemini-companion-test-file "lib/deep/mod.py" "1\n")
       (unwind-protect
-          (cl-letf (((symbol-function 'message)
-                     (lambda (format &rest arguments)
-                       (push (apply #'format-message format arguments) texts))))
+          (gemini-companion-test-with-answer nil
             (pcase-dolist (`(,name . ,words) `(("lib/deep/mod.py" . "a change to lib/deep/mod.py, +1 -1;")
                                                ("lib/new\n.py" . "a new file lib/new^J.py, +1;")
                                                (,outside . ,(format "a change to %s, +1 -0;" outside))))
-              (setq texts nil)
+              (setq gemini-companion-test-messages nil)
               (let ((review (gemini-companion-test-propose client name "2\n")))
                 (gemini-companion-ui--show-messages)
-                (ert-info ((format "%S" texts))
-                  (should (seq-find (lambda (text)
-                                      (string-search (concat "proposes " words) text))
-                                    texts)))
+                (should (seq-find (lambda (text) (string-search (concat "proposes " words) text))
+                                  gemini-companion-test-messages))
                 (gemini-companion-review-reject review))))
         (delete-file outside)))))
 
-(ert-deftest gemini-companion-review/an-accept-that-removes-most-of-a-file-asks-first ()
-  (gemini-companion-test-with-client client
-    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 100 "line\n")))
-    (let ((review (gemini-companion-review-test--show client "a.txt" "line\nline\n"))
-          question)
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (string-match-p "2 lines in place of 100 lines" question))
-      (should (memq review (gemini-companion-review-all-open)))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-accept))
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                     '("a.txt" "line\nline\n"))))))
-
-(ert-deftest gemini-companion-review/an-accept-that-empties-a-file-asks-first ()
+(ert-deftest gemini-companion-review/an-accept-that-harms-a-file-asks-first ()
   "The user has not deleted the text: it was proposed so."
-  (gemini-companion-test-with-client client
-    (gemini-companion-review-test--show client "a.txt" "")
-    (let (question)
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (equal question
-                     "Gemini CLI would write a text of 0 lines in place of 2 lines.  Accept? ")))
-    (should (= 1 (gemini-companion-review-count)))))
-
-(ert-deftest gemini-companion-review/an-accept-that-changes-the-encoding-asks-first ()
-  "The client replaces what is not UTF-8."
-  (gemini-companion-test-with-client client
-    (gemini-companion-test-write-bytes "a.txt" "caf\351\none\n")
-    (gemini-companion-review-test--show client "a.txt" "caf\ufffd\n1\n")
-    (let (question)
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (equal question "a.txt is not in UTF-8; Gemini CLI would write all of it in UTF-8, \
-with U+FFFD for what it could not read.  Accept? ")))))
-
-(ert-deftest gemini-companion-review/an-accept-of-what-declares-another-encoding-asks-first ()
-  "Until then the file is ASCII.  Emacs would show the new text as Latin-1."
-  (gemini-companion-test-with-client client
-    (let ((head "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n"))
-      (gemini-companion-test-file "a.xml" (concat head "<a>e</a>\n"))
-      (gemini-companion-review-test--show client "a.xml" (concat head "<a>é</a>\n"))
-      (gemini-companion-test-with-answer 'no
-        (should-error (gemini-companion-accept) :type 'user-error)
-        (should (equal gemini-companion-test-questions
-                       '("a.xml says that it is not in UTF-8; \
-Gemini CLI would write all of it in UTF-8.  Accept? ")))))))
+  (pcase-dolist
+      (`(,name ,before ,after ,question)
+       `(("a.txt" "one\ntwo\n" "" "Gemini CLI would write a text of 0 lines in place of 2 lines.")
+         ("a.txt" ,(apply #'concat (make-list 100 "line\n")) "line\nline\n"
+          "Gemini CLI would write a text of 2 lines in place of 100 lines.")
+         ;; The client replaces what is not UTF-8.
+         ("a.txt" "caf\351\none\n" "caf\ufffd\n1\n"
+          "a.txt is not in UTF-8; Gemini CLI would write all of it in UTF-8, \
+with U+FFFD for what it could not read.")
+         ;; Until then it is ASCII.  Emacs would show the new text as Latin-1.
+         ("a.xml" "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<a>e</a>\n"
+          "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<a>é</a>\n"
+          "a.xml says that it is not in UTF-8; Gemini CLI would write all of it in UTF-8.")))
+    (ert-info (question)
+      (gemini-companion-test-with-client client
+        (gemini-companion-test-write-bytes name before)
+        (gemini-companion-review-test--show client name after)
+        (should (equal (gemini-companion-review-test--question)
+                       (concat question "  Accept? ")))
+        (gemini-companion-test-with-answer 'yes (gemini-companion-accept))
+        (should (equal (gemini-companion-review-test--accepted client) (list name after)))))))
 
 (ert-deftest gemini-companion-review/bytes-that-are-no-characters-are-not-lost-unsaid ()
   "The user may insert them.  Then the client gets, and writes, U+FFFD."
   (gemini-companion-test-with-client client
-    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n"))
-          question)
+    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (insert (unibyte-char-to-multibyte #o303) (unibyte-char-to-multibyte #o244) #xd800))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (equal question (format "Gemini CLI would write U+FFFD in place of %c, which is \
+      (should (equal (gemini-companion-review-test--question)
+                     (format "Gemini CLI would write U+FFFD in place of %c, which is \
 not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-accept))
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+      (gemini-companion-test-with-answer 'yes (gemini-companion-accept))
+      (should (equal (gemini-companion-review-test--accepted client)
                      '("a.txt" "\ufffd\ufffd\ufffd1\ntwo\n")))
       ;; When the file has that, it has what was accepted.
       (should (equal (gemini-companion-history-after (gemini-companion-review-entry review))
@@ -755,13 +713,10 @@ not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
   "As by the tool write_file, whose text has none.  An edit keeps it."
   (gemini-companion-test-with-client client
     (gemini-companion-test-write-bytes "a.txt" "\357\273\277one\ntwo\n")
-    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n"))
-          question)
+    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n")))
       (should (equal (gemini-companion-review-effect-remarks review)
                      '("Drops the byte order mark")))
-      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
-        (should-error (gemini-companion-accept) :type 'user-error))
-      (should (equal question
+      (should (equal (gemini-companion-review-test--question)
                      "a.txt has a byte order mark, which Gemini CLI would drop.  Accept? "))
       ;; Qwen Code writes its own text, with the mark.
       (setf (gemini-companion-review-agent review) 'qwen)
@@ -786,8 +741,7 @@ not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
                               (progn (gemini-companion-accept) (ignore))
                             (quit 'quit)))))
       (should-not (gemini-companion-review-all-open))
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                     '("a.txt" "2\n")))
+      (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n")))
       (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
                   'accepted))
       (should (string-search "why?" (current-kill 0))))))
@@ -800,7 +754,7 @@ not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
         (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
         (should (string-match-p "Proposed text .*C-c C-c accepts" (eval (cadr header-line-format) t)))
         (call-interactively (key-binding (kbd "C-c C-c")))))
-    (should (gemini-companion-review-test--outcome client "ide/diffAccepted"))))
+    (should (gemini-companion-review-test--accepted client))))
 
 (ert-deftest gemini-companion-review/saving-writes-no-file ()
   (gemini-companion-test-with-client client
@@ -909,8 +863,7 @@ x
                 ((symbol-function 'yes-or-no-p) #'always))
         (should (gemini-companion-review-query-exit)))
       (should-not (gemini-companion-review-shown))
-      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-        (gemini-companion-review-popup--try))
+      (gemini-companion-test-pop-up)
       (should (eq (gemini-companion-review-shown) review))
       (should (eq (gemini-companion-review-state put-off) 'postponed))
       (gemini-companion-review-end-all))))
@@ -1061,8 +1014,7 @@ the change again"))))
       (let* ((text (gemini-companion-test-random-text (random 40)))
              (review (gemini-companion-test-propose client "a.txt" text)))
         (gemini-companion-review-show review 'select)
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-accept))
+        (gemini-companion-test-with-answer 'yes (gemini-companion-accept))
         (ert-info ((format "%S" (append text nil)))
           (should (equal (alist-get
                           'content (fake-cli-wait-notification client "ide/diffAccepted"))
@@ -1106,9 +1058,7 @@ the change again"))))
       (unwind-protect
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
             (gemini-companion-test-with-answer nil
-              (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-                (gemini-companion-review-popup--try)
-                (gemini-companion-review-popup--try))
+              (dotimes (_ 2) (gemini-companion-test-pop-up))
               (should (equal (seq-filter (lambda (text) (string-search "Cannot show" text))
                                          gemini-companion-test-messages)
                              (list "Cannot show the change to a.txt: Cannot open load file: \
@@ -1132,7 +1082,7 @@ gemini-companion-review-list")))
       (gemini-companion-review-show review 'keep)
       (should-not (gemini-companion-review-reason review))
       (gemini-companion-accept)
-      (should (gemini-companion-review-test--outcome client "ide/diffAccepted")))))
+      (should (gemini-companion-review-test--accepted client)))))
 
 (ert-deftest gemini-companion-review/a-faulty-function-on-the-hook-silences-no-other ()
   (gemini-companion-test-with-client client
@@ -1161,7 +1111,7 @@ gemini-companion-review-list")))
         (cl-letf (((symbol-function 'gemini-companion-file-stamp)
                    (lambda (_) (error "No stamp"))))
           (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "2\n"))
-          (should (gemini-companion-review-test--outcome client "ide/diffRejected")))
+          (should (gemini-companion-review-test--rejected client)))
         (should (equal gemini-companion-test-messages
                        (list (format "The change to %s was rejected: No stamp" file))))
         (should-not (gemini-companion-review-all-open))))))
@@ -1173,9 +1123,7 @@ gemini-companion-review-list")))
            (gemini-companion-diff-function (lambda (&rest _) (ignore (cl-incf shown))))
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-test-with-answer nil
-        (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-          (dotimes (_ 3)
-            (gemini-companion-review-popup--try)))
+        (dotimes (_ 3) (gemini-companion-test-pop-up))
         (should (= shown 1))
         (should (string-search "has not returned a function"
                                (gemini-companion-review-reason review)))))))
@@ -1186,11 +1134,10 @@ gemini-companion-review-list")))
     (let ((gemini-companion-diff-function (lambda (&rest _) (signal 'quit nil)))
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-test-with-answer nil
-        (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-          ;; As in a timer.
-          (let ((inhibit-quit t))
-            (gemini-companion-review-popup--try)
-            (setq quit-flag nil)))
+        ;; As in a timer.
+        (let ((inhibit-quit t))
+          (gemini-companion-test-pop-up)
+          (setq quit-flag nil))
         (gemini-companion-ui--show-messages)
         (should-not (gemini-companion-review-shown))
         (should (gemini-companion-review-open-p review))
@@ -1203,8 +1150,7 @@ gemini-companion-review-list")))
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-review-text-of-buffer) #'error))
         (gemini-companion-review-commands-accept review))
-      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
-                     '("a.txt" "2\n"))))
+      (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n"))))
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (goto-char (point-max))

@@ -408,7 +408,7 @@ user, before a prompt and at the end of a turn."
     (let ((file (gemini-companion-test-file "a.csv" "1;\"a\rb\"\r\nthree\r\n")))
       (gemini-companion-test-call-tool
        "noteEdit" file "replace" "1;\"a\rb\"\n3\n" "1;\"a\rb\"\nthree\n")
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+      (gemini-companion-test-with-answer 'yes
         (gemini-companion-history-list-undo (car (gemini-companion-history-all))))
       (should (equal (gemini-companion-file-read file) "1;\"a\rb\"\r\n3\r\n")))))
 

@@ -48,8 +48,7 @@
     (let ((review (gemini-companion-test-propose client "a.txt" "1\ntwo\n")))
       (gemini-companion-review-effect-merge review)
       (gemini-companion-review-show review 'keep)
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-review-commands-accept review))
+      (gemini-companion-test-with-answer 'yes (gemini-companion-review-commands-accept review))
       (gemini-companion-test-write-bytes "a.txt" "1\ntwo\nmine\n")
       (gemini-companion-test-wait "the buffer to be reverted"
                                   (lambda () (equal (buffer-string) "1\ntwo\nmine\n")))

@@ -165,6 +165,11 @@ plist, are what the relay adds to those of the CLI."
   (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
   "The same with three changes: a changed line, a removed line and a final newline.")
 
+(defun gemini-companion-test-pop-up ()
+  "Show what waits, as Emacs does when the user is not busy."
+  (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+    (gemini-companion-review-popup--try)))
+
 (defun gemini-companion-test-wait-removed ()
   "Wait until no review is on screen, since the user has closed its view."
   (gemini-companion-test-wait
