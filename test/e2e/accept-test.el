@@ -112,8 +112,7 @@
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
-      (gemini-companion-test-append-to-proposal emacs "mine ä\n")
-      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-accept emacs "mine ä\n")
       (gemini-companion-accept-test--should-be-whole cli)
       (gemini-companion-accept-test--should-hold
        emacs "a.txt" (concat (gemini-companion-accept-test--replaced text) "mine ä\n")))))

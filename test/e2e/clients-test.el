@@ -24,8 +24,7 @@ receive for it."
     (pcase-exhaustive end
       ('accept (gemini-companion-test-accept emacs)
                `((accepted ,name ,text)))
-      ('edit (gemini-companion-test-append-to-proposal emacs "mine")
-             (gemini-companion-test-accept emacs)
+      ('edit (gemini-companion-test-accept emacs "mine")
              `((accepted ,name ,(concat text "mine"))))
       ('reject (gemini-companion-test-reject emacs)
                `((rejected ,name)))

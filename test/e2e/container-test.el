@@ -67,8 +67,7 @@ podman."
       (gemini-companion-test-remote-review emacs cli "/home/dev/project/a.txt" "two\n")
       ;; In the terminal keys go to the CLI.
       (gemini-companion-test-run emacs '(progn (other-window 1) nil))
-      (gemini-companion-test-append-to-proposal emacs "edited")
-      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-accept emacs "edited")
       (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
       (gemini-companion-test-remote-wait-buffer emacs far "a.txt" "two\nedited")
       (gemini-companion-test-wait-eval
@@ -126,8 +125,7 @@ podman."
                          `((activeFile (path . ,there) (cursor (line . 2) (character . 1))))))
           (gemini-companion-test-remote-count emacs)
           (gemini-companion-test-remote-review emacs cli there "one\nzwei\n")
-          (gemini-companion-test-append-to-proposal emacs "drei")
-          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-accept emacs "drei")
           (gemini-companion-test-remote-wait-file far "a.txt" "one\nzwei\ndrei")
           (should (equal (gemini-companion-test-read here) "one\nzwei\ndrei"))
           (gemini-companion-test-wait-eval
@@ -186,8 +184,7 @@ visits a.txt at each place."
     (seq-do-indexed
      (pcase-lambda (`(,cli . ,host) index)
        (gemini-companion-test-wait-review emacs (format "%d\n" index))
-       (gemini-companion-test-append-to-proposal emacs "edited")
-       (gemini-companion-test-accept emacs)
+       (gemini-companion-test-accept emacs "edited")
        (unless (eq host lost)
          (gemini-companion-container-test--wait-accepted emacs cli host index)))
      clis)
@@ -280,8 +277,7 @@ exec %s %s \"$@\"\n"
           (gemini-companion-test-remote-review emacs cli file "one\nzwei\n")
           ;; In the terminal keys go to the CLI.
           (gemini-companion-test-run emacs '(progn (other-window 1) nil))
-          (gemini-companion-test-append-to-proposal emacs "drei")
-          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-accept emacs "drei")
           (gemini-companion-test-wait
            "the file" (lambda () (equal (gemini-companion-test-read file) "one\nzwei\ndrei")))
           (gemini-companion-test-wait-eval

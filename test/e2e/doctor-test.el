@@ -170,8 +170,7 @@ The client is a child process of this Emacs."
     (gemini-companion-test-run emacs '(with-current-buffer "*gemini doctor*"
                                         (let ((inhibit-read-only t)) (erase-buffer))))
     (gemini-companion-test-press emacs "g" "The server of this Emacs answers")
-    (gemini-companion-test-keys emacs "q")
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))))
+    (gemini-companion-test-press emacs "q" '(equal (buffer-name) "a.txt"))))
 
 (ert-deftest gemini-companion-doctor/in-the-terminal-of-a-cli ()
   "It examines the CLI that runs there, and says that it is connected."

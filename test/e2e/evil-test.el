@@ -97,14 +97,12 @@
        text (lambda ()
               (equal text (alist-get 'selectedText
                                      (car (gemini-companion-test-client-files client))))))
-      (gemini-companion-test-keys emacs "Escape")
-      (gemini-companion-test-wait-eval emacs '(eq evil-state 'normal))
+      (gemini-companion-test-press emacs "Escape" '(eq evil-state 'normal))
       (gemini-companion-test-run emacs '(goto-char (point-min))))
     ;; Letters are commands in our lists.
     (gemini-companion-test-run emacs '(progn (gemini-companion-history-list) nil))
     (gemini-companion-test-wait-eval emacs '(eq evil-state 'emacs))
-    (gemini-companion-test-keys emacs "q")
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))))
+    (gemini-companion-test-press emacs "q" '(equal (buffer-name) "a.txt"))))
 
 (ert-deftest gemini-companion-ui/evil-does-not-repeat-our-commands ()
   "After an accept, the key . repeats an edit, and does not accept the next change."
@@ -114,16 +112,12 @@
      emacs '(progn (define-key evil-normal-state-map [f5] #'gemini-companion-accept)
                    ;; The test presses keys at once.
                    (setq gemini-companion-ui-reaction-time 0)))
-    (gemini-companion-test-keys emacs "x")
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "23\n"))
-    (gemini-companion-test-fake-propose emacs client "b\n")
-    (gemini-companion-test-wait-review emacs "b\n")
+    (gemini-companion-test-press emacs "x" '(equal (buffer-string) "23\n"))
+    (gemini-companion-test-fake-show emacs client "b\n")
     (gemini-companion-test-keys emacs "F5")
     (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "b\n")))
-    (gemini-companion-test-fake-propose emacs client "c\n")
-    (gemini-companion-test-wait-review emacs "c\n")
-    (gemini-companion-test-keys emacs ".")
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "3\n"))
+    (gemini-companion-test-fake-show emacs client "c\n")
+    (gemini-companion-test-press emacs "." '(equal (buffer-string) "3\n"))
     (should (gemini-companion-test-review emacs))
     (gemini-companion-test-keys emacs "F5")
     (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "b\n")

@@ -164,8 +164,7 @@ pings were answered within %.2f s"
      client (gemini-companion-test-project emacs "b.txt") "two\n")
     (let ((review (gemini-companion-test-wait-review emacs "two\n")))
       (should-not (alist-get 'proposal-read-only review)))
-    (gemini-companion-test-append-to-proposal emacs "mine")
-    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-accept emacs "mine")
     (gemini-companion-test-fake-wait-outcomes
      client '((accepted "b.txt" "two\nmine")))
     ;; The client makes the file writable.
@@ -247,20 +246,17 @@ pings were answered within %.2f s"
   "The screen shows unsaved edits, whenever they are made."
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-type emacs "before")
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-wait-screen emacs "Unsaved edits  ")
     ;; The file's window is still selected.
-    (gemini-companion-test-keys emacs "C-x" "C-s")
-    (gemini-companion-test-wait-eval emacs '(not (buffer-modified-p)))
+    (gemini-companion-test-press emacs "C-x C-s" '(not (buffer-modified-p)))
     (gemini-companion-test-wait-screen emacs "Changed on disk  ")
     (gemini-companion-test-select-proposal emacs)
     (gemini-companion-test-wait-screen emacs "Changed on disk  C-c C-e merges")
     (gemini-companion-test-reject emacs)
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
     (gemini-companion-test-wait-no-review emacs)
-    (gemini-companion-test-fake-propose emacs client "three\n")
-    (gemini-companion-test-wait-review emacs "three\n")
+    (gemini-companion-test-fake-show emacs client "three\n")
     (should-not (string-match-p "Unsaved\\|Changed on" (gemini-companion-test-screen emacs)))
     (gemini-companion-test-type emacs "while")
     (gemini-companion-test-wait-screen emacs "Unsaved edits")

@@ -34,11 +34,8 @@ Emacs itself loses the first key after a terminal has hung up."
         (ert-info ((format "%S" close))
           (let ((pane (gemini-companion-test-open-frame emacs "second")))
             (let ((gemini-companion-test-pane pane))
-              (gemini-companion-test-keys emacs "C-n")
-              (gemini-companion-test-wait-eval
-               emacs '(frame-parameter nil 'client)))
-            (gemini-companion-test-fake-propose emacs client "two\n")
-            (gemini-companion-test-wait-review emacs "two\n")
+              (gemini-companion-test-press emacs "C-n" '(frame-parameter nil 'client)))
+            (gemini-companion-test-fake-show emacs client "two\n")
             ;; It is shown on the selected frame.
             (should (gemini-companion-test-eval
                      emacs `(eq ,gemini-companion-test-fake-review-frame
@@ -114,8 +111,7 @@ Emacs itself loses the first key after a terminal has hung up."
                            (get-buffer-window (gemini-companion-review-proposal
                                                (gemini-companion-review-shown)))))
                    (before (gemini-companion-test-eval emacs left)))
-              (gemini-companion-test-keys emacs "|")
-              (gemini-companion-test-wait-eval emacs `(/= ,left ,before)))
+              (gemini-companion-test-press emacs "|" `(/= ,left ,before)))
             (should (= (gemini-companion-test-eval emacs '(length (frame-list))) 2)))
           (gemini-companion-test-keys emacs "C-c" "C-k")
           (setq outcomes (append outcomes '((rejected "a.txt"))))
@@ -145,8 +141,7 @@ Emacs itself loses the first key after a terminal has hung up."
   :tags '(any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-keys emacs "C-x" "b" "*scratch*" "Enter")
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (should (equal (gemini-companion-test-run
                     emacs '(let ((frame (selected-frame)))
                              (select-frame (make-frame))
@@ -310,9 +305,7 @@ In a terminal, we can see only the request."
         (gemini-companion-test-fake-wait-outcomes
          client (make-list (1+ time) '(rejected "a.txt")))
         (gemini-companion-test-fake-wait-restored emacs)
-        (gemini-companion-test-keys emacs "C-x" "5" "0")
-        (gemini-companion-test-wait-eval emacs
-                                         '(null (cdr (frame-list))))))))
+        (gemini-companion-test-press emacs "C-x 5 0" '(null (cdr (frame-list))))))))
 
 ;; Emacs then selects the invisible frame, until a key is pressed.
 (ert-deftest gemini-companion-frames/of-two-terminals-of-a-daemon-the-one-that-is-left-shows-it ()
@@ -392,8 +385,7 @@ It is never idle as long as it has had no frame."
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((gemini-companion-test-pane
            (gemini-companion-test-open-frame emacs "client")))
-      (gemini-companion-test-fake-propose emacs client "two\n")
-      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-fake-show emacs client "two\n")
       (gemini-companion-test-append-to-proposal emacs "mine")
       (gemini-companion-test-kill-pane emacs gemini-companion-test-pane)
       (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
@@ -427,8 +419,7 @@ It is never idle as long as it has had no frame."
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "client"))
           (file (gemini-companion-test-project emacs "COMMIT_EDITMSG")))
-      (gemini-companion-test-fake-propose emacs client "two\n")
-      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-fake-show emacs client "two\n")
       (gemini-companion-test-m-x emacs "gemini-companion-review-quit" "Proposed change:")
       (start-process "git" nil (gemini-companion-test--emacsclient-program emacs)
                      "-s" (gemini-companion-test-emacs-file emacs "s") file)

@@ -156,8 +156,8 @@ SPEC is (EMACS CLI), two variables."
 (ert-deftest gemini-companion-hooks/a-new-prompt-ends-a-change-that-was-given-up ()
   :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-cli-propose
+     cli (gemini-companion-test-project emacs "a.txt") "two\n" emacs)
     (gemini-companion-test-cli-answer cli "Escape")
     (gemini-companion-test-cli-wait-screen cli "Type your message")
     (gemini-companion-test-cli-submit cli "something else")
@@ -170,8 +170,7 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-test-eval emacs '(setq gemini-companion-follow t))
     (let ((a (gemini-companion-test-project emacs "a.txt"))
           (b (gemini-companion-test-project emacs "b.txt")))
-      (gemini-companion-test-cli-keys cli "C-y")
-      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-press cli "C-y" "YOLO")
       (gemini-companion-test-cli-script
        cli `("write_file" :file_path ,a :content "two\n")
        `("write_file" :file_path ,a :content "three\n")
@@ -248,8 +247,7 @@ Then let it do so again, while there are unsaved edits, about which it asks."
   "Without them, a change in YOLO mode is not proposed."
   :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (gemini-companion-test-cli-keys cli "C-y")
-    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-test-cli-press cli "C-y" "YOLO")
     (gemini-companion-hooks-test--write-twice emacs cli)))
 
 (defun gemini-companion-hooks-test--run (cli)
@@ -297,8 +295,7 @@ Return the process."
   "In accept-edits mode; a file with unsaved edits is asked about there, too."
   :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (gemini-companion-test-cli-keys cli "BTab")
-    (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+    (gemini-companion-test-cli-press cli "BTab" "auto-accept\\|accepting edits\\|auto edit")
     (gemini-companion-hooks-test--write-twice emacs cli)))
 
 (ert-deftest gemini-companion-hooks/another-front-tells-of-its-turns ()
@@ -397,8 +394,7 @@ Neither its user nor its model is told that something is wrong."
       (gemini-companion-test-with-cli
           (cli (gemini-companion-test-cli--start
                 cli #'gemini-companion-test-cli--start-in-tmux))
-        (gemini-companion-test-cli-keys cli "C-y")
-        (gemini-companion-test-cli-wait-screen cli "YOLO")
+        (gemini-companion-test-cli-press cli "C-y" "YOLO")
         (gemini-companion-hooks-test--write-quietly emacs cli "two")
         (should-not (gemini-companion-test-eval
                      emacs '(seq-some #'gemini-companion-cli-prompt
@@ -408,8 +404,7 @@ Neither its user nor its model is told that something is wrong."
   "Without its file, and with that of an Emacs that was killed."
   :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (gemini-companion-test-cli-keys cli "C-y")
-    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-test-cli-press cli "C-y" "YOLO")
     (gemini-companion-test-eval emacs '(gemini-companion-mode -1))
     (gemini-companion-hooks-test--write-quietly emacs cli "two")
     (gemini-companion-test-eval emacs '(gemini-companion-mode 1))
@@ -483,8 +478,7 @@ Neither its user nor its model is told that something is wrong."
       (let ((clis `((,one "please write one" "a.txt" "b.txt")
                     (,other "please write the other" "c.txt" "d.txt"))))
         (pcase-dolist (`(,cli ,prompt . ,names) clis)
-          (gemini-companion-test-cli-keys cli "C-y")
-          (gemini-companion-test-cli-wait-screen cli "YOLO")
+          (gemini-companion-test-cli-press cli "C-y" "YOLO")
           ;; The hooks of calls of one answer overlap.
           (gemini-companion-test-cli-script
            cli (vconcat (mapcar (lambda (name)
@@ -515,10 +509,9 @@ Neither its user nor its model is told that something is wrong."
   :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-always '("*.txt")))
-    (gemini-companion-test-cli-keys cli "C-y")
-    (gemini-companion-test-cli-wait-screen cli "YOLO")
-    (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-cli-press cli "C-y" "YOLO")
+    (gemini-companion-test-cli-propose
+     cli (gemini-companion-test-project emacs "a.txt") "two\n" emacs)
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-cli-wait-screen cli "All done")
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
@@ -534,8 +527,7 @@ Neither its user nor its model is told that something is wrong."
 decision = \"deny\"\npriority = 900\n")
     (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-at-home emacs))
-      (gemini-companion-test-cli-keys cli "C-y")
-      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-press cli "C-y" "YOLO")
       (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt")
                                          "two\n")
       (gemini-companion-test-cli-wait-screen cli "All done")

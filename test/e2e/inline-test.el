@@ -47,8 +47,7 @@ SPEC is (EMACS CLIENT FILES), as in `gemini-companion-test-with-fake-client'."
 (defun gemini-companion-review-inline-e2e--show (emacs client text &optional name)
   "Have CLIENT propose TEXT, and select the change in EMACS.
 It is for the file NAME, a.txt by default.  Return the handle of the review."
-  (prog1 (gemini-companion-test-fake-propose emacs client text name)
-    (gemini-companion-test-wait-review emacs text)
+  (prog1 (gemini-companion-test-fake-show emacs client text name)
     (gemini-companion-test-run emacs '(progn (gemini-companion-review-next) nil))
     (gemini-companion-test-wait-eval emacs gemini-companion-review-inline-e2e--in-change)))
 
@@ -403,8 +402,7 @@ That is the text of the proposal of the file NAME, which is then written."
     (gemini-companion-test-type emacs "58" "Enter")
     (gemini-companion-review-inline-e2e--wait-line
      emacs (nth 57 (split-string gemini-companion-review-inline-e2e--new "\n")))
-    (gemini-companion-test-keys emacs "C-Space" "M->" "C-x" "n" "n")
-    (gemini-companion-test-wait-eval emacs '(buffer-narrowed-p))
+    (gemini-companion-test-press emacs "C-Space M-> C-x n n" '(buffer-narrowed-p))
     (gemini-companion-test-keys emacs "p")
     (gemini-companion-review-inline-e2e--wait-line emacs "another one")
     (gemini-companion-test-keys emacs "p")

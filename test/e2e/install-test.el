@@ -319,8 +319,7 @@ Otherwise each run would take a minute to build them."
                    "0.0.9"))
     (gemini-companion-test-eval
      emacs `(setq gemini-companion-native-version ,gemini-companion-native-version))
-    (gemini-companion-test-m-x emacs "gemini-companion-mode")
-    (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
+    (gemini-companion-test-m-x emacs "gemini-companion-mode" '(not gemini-companion-mode))
     (gemini-companion-installed-test--answer emacs "d")
     (gemini-companion-installed-test--works emacs)))
 

@@ -52,8 +52,7 @@ It is answered at once, even if the user is busy."
 
 (ert-deftest gemini-companion-interruption/a-half-typed-command-stays-in-the-minibuffer ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-press emacs "M-x emacs-vers" "M-x emacs-vers")
     (should (equal (gemini-companion-interruption-test--close emacs client) "two\n"))
     (gemini-companion-interruption-test--count emacs 0)
@@ -77,8 +76,7 @@ It is answered at once, even if the user is busy."
                                           (interactive)
                                           (insert (format "%s" (y-or-n-p "Sure? ")))))
                    nil))
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-press emacs "F5" "Sure\\? (y or n)")
     (gemini-companion-interruption-test--close emacs client)
     (gemini-companion-interruption-test--count emacs 0)
@@ -92,8 +90,7 @@ It is answered at once, even if the user is busy."
   "Only whether the client writes the file shows that the user accepted there."
   (gemini-companion-interruption-test--with (emacs client)
     (dolist (yes '(t nil))
-      (gemini-companion-test-fake-propose emacs client "two\n")
-      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-fake-show emacs client "two\n")
       (gemini-companion-interruption-test--close emacs client)
       (when yes
         (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt") "two\n"))
@@ -167,8 +164,7 @@ It is answered at once, even if the user is busy."
 (ert-deftest gemini-companion-interruption/q-affects-only-the-review-it-asked-about ()
   (gemini-companion-interruption-test--with (emacs client)
     (gemini-companion-test-with-client (other 'fake emacs)
-      (gemini-companion-test-fake-propose emacs client "two\n")
-      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-fake-show emacs client "two\n")
       (gemini-companion-test-fake-propose emacs other "unseen\n" "b.txt")
       (gemini-companion-test-select-panel emacs)
       (gemini-companion-test-press emacs "q" "Proposed change:")
@@ -184,8 +180,7 @@ It is answered at once, even if the user is busy."
 
 (ert-deftest gemini-companion-interruption/an-ended-review-is-not-shown-again ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-type emacs "mine")
     (gemini-companion-test-wait-screen emacs "Unsaved edits")
     (gemini-companion-test-m-x emacs "gemini-companion-accept" "\\[?t\\]?hree-way")
@@ -202,8 +197,7 @@ It is answered at once, even if the user is busy."
   "Let the user of EMACS press KEYS and type, while a review of CLIENT ends.
 KEYS select the buffer NAME.  Check that it has all letters, and is still
 selected."
-  (gemini-companion-test-fake-propose emacs client "two\n")
-  (gemini-companion-test-wait-review emacs "two\n")
+  (gemini-companion-test-fake-show emacs client "two\n")
   (apply #'gemini-companion-test-keys emacs keys)
   (gemini-companion-test-wait-eval emacs `(equal (buffer-name (window-buffer)) ,name))
   (let ((before (gemini-companion-interruption-test--text emacs name)))
@@ -238,10 +232,8 @@ selected."
     (let ((before (gemini-companion-test-eval
                    emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
                                   (window-list)))))
-      (gemini-companion-test-fake-propose emacs client "two\n")
-      (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-test-keys emacs "C-x" "t" "2")
-      (gemini-companion-test-wait-eval emacs '(one-window-p))
+      (gemini-companion-test-fake-show emacs client "two\n")
+      (gemini-companion-test-press emacs "C-x t 2" '(one-window-p))
       (gemini-companion-interruption-test--close emacs client)
       (gemini-companion-interruption-test--count emacs 0)
       (gemini-companion-test-wait-no-review emacs)
@@ -259,10 +251,8 @@ selected."
                     (display-buffer-in-side-window (get-buffer-create "terminal")
                                                    '((side . right))))
                    nil))
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-test-keys emacs "C-x" "0")
-    (gemini-companion-test-wait-eval emacs '(null (get-buffer-window "terminal")))
+    (gemini-companion-test-fake-show emacs client "two\n")
+    (gemini-companion-test-press emacs "C-x 0" '(null (get-buffer-window "terminal")))
     (gemini-companion-interruption-test--close emacs client)
     (gemini-companion-test-wait-no-review emacs)
     (should (gemini-companion-test-eval
@@ -271,8 +261,7 @@ selected."
 (ert-deftest gemini-companion-interruption/keys-for-an-ended-proposal-go-nowhere-else ()
   "The client closes the review while the user edits it."
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-append-to-proposal emacs "mine")
     (gemini-companion-test-type emacs "k")
     (should (string-prefix-p "two\nmine" (gemini-companion-interruption-test--close
@@ -301,8 +290,7 @@ selected."
 
 (ert-deftest gemini-companion-interruption/the-list-stays-selected ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     ;; The others are not shown automatically.
     (gemini-companion-test-run
      emacs '(progn (setq gemini-companion-diff-policy 'queue
@@ -332,15 +320,13 @@ selected."
 
 (ert-deftest gemini-companion-interruption/a-review-moves-to-the-frame-that-asks-for-it ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "second"))
           (here '(seq-some (lambda (window)
                              (string-match-p "\\`\\*gemini \\(?:proposal\\|review\\)"
                                              (buffer-name (window-buffer window))))
                            (window-list))))
-      (gemini-companion-test-keys emacs "C-n")
-      (gemini-companion-test-wait-eval emacs '(frame-parameter nil 'client))
+      (gemini-companion-test-press emacs "C-n" '(frame-parameter nil 'client))
       (should-not (gemini-companion-test-eval emacs here))
       (gemini-companion-test-m-x emacs "gemini-companion-review-next")
       (gemini-companion-test-wait-eval emacs here)
@@ -357,23 +343,20 @@ selected."
     (gemini-companion-test-run emacs '(progn (repeat-mode 1) (split-window) nil))
     (gemini-companion-test-keys emacs "C-x" "o")
     (gemini-companion-test-wait-eval emacs 'overriding-terminal-local-map)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")))
+    (gemini-companion-test-fake-show emacs client "two\n")))
 
 (ert-deftest gemini-companion-interruption/a-map-that-a-command-left-delays-no-review ()
   "The user has changed the size of the text, and looks at it."
   (gemini-companion-interruption-test--with (emacs client)
     (gemini-companion-test-m-x emacs "text-scale-adjust")
     (gemini-companion-test-wait-eval emacs 'overriding-terminal-local-map)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (should (gemini-companion-test-eval emacs 'overriding-terminal-local-map))))
 
 (ert-deftest gemini-companion-interruption/the-mode-line-shows-that-a-review-waits ()
   (gemini-companion-interruption-test--with (emacs client)
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))
-    (gemini-companion-test-keys emacs "M-x")
-    (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+    (gemini-companion-test-press emacs "M-x" '(active-minibuffer-window))
     (gemini-companion-test-fake-propose emacs client "two\n")
     (gemini-companion-test-wait-screen emacs "Gem:1!1 waits")
     (should (string-match-p "^M-x" (gemini-companion-test-screen emacs)))
@@ -383,11 +366,9 @@ selected."
 
 (ert-deftest gemini-companion-interruption/leaving-emacs-asks-for-confirmation ()
   (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-press emacs "C-x C-c" "change waits for your decision")
-    (gemini-companion-test-keys emacs "no" "Enter")
-    (gemini-companion-test-wait-eval emacs '(zerop (minibuffer-depth)))
+    (gemini-companion-test-press emacs "no Enter" '(zerop (minibuffer-depth)))
     (gemini-companion-interruption-test--count emacs 1)
     (gemini-companion-test-press emacs "C-x C-c" "change waits for your decision")
     (gemini-companion-test-keys emacs "yes" "Enter")
@@ -405,8 +386,7 @@ selected."
                    (select-window (split-window-right))
                    (switch-to-buffer "*scratch*")
                    nil))
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-press emacs "C-x C-c" "change waits for your decision")
     (gemini-companion-test-keys emacs "yes" "Enter")
     (gemini-companion-test-wait-gone emacs)

@@ -115,8 +115,7 @@ nothing new)"))))
   "The text has changed, so that the file has them in other lines."
   :tags '(any-emacs)
   (gemini-companion-language-server-test--with-javascript (emacs tools)
-    (gemini-companion-test-keys emacs "M-<" "Enter")
-    (gemini-companion-test-wait-eval emacs '(buffer-modified-p))
+    (gemini-companion-test-press emacs "M-< Enter" '(buffer-modified-p))
     (let ((place '(:path "a.js" :line 3 :symbol "twice")))
       (should (equal (apply #'gemini-companion-test-served-call
                             tools "findDefinition" place)

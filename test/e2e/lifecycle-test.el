@@ -291,8 +291,7 @@ stays once it exists."
   (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
   (should (gemini-companion-test-eval
            emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT")))
-  (gemini-companion-test-m-x emacs "gemini-companion-mode")
-  (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
+  (gemini-companion-test-m-x emacs "gemini-companion-mode" '(not gemini-companion-mode))
   (should-not (gemini-companion-test-eval
                emacs '(getenv "GEMINI_CLI_IDE_SERVER_PORT"))))
 

@@ -252,8 +252,7 @@ and check that the others are as before."
       (should (string-match-p "History" screen)))
     ;; Before it says so, Emacs discards the keys that were typed after it.
     (gemini-companion-test-quit emacs '(equal (current-message) "Quit"))
-    (gemini-companion-test-m-x emacs "gemini-companion-mode")
-    (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
+    (gemini-companion-test-m-x emacs "gemini-companion-mode" '(not gemini-companion-mode))
     (gemini-companion-test-wait "the menu to disappear"
                                 (lambda ()
                                   (not (string-match-p

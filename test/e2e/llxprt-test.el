@@ -139,8 +139,7 @@ Its answer, which has the outcome, has ID."
     (gemini-companion-llxprt-test--wait
      emacs (lambda (line) (string-search "a.txt" (format "%S" (alist-get 'context line)))))
     (gemini-companion-llxprt-test--propose emacs 1 "one\nTWO\n")
-    (gemini-companion-test-append-to-proposal emacs "mine\n")
-    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-accept emacs "mine\n")
     (should (equal (gemini-companion-llxprt-test--result emacs 1)
                    '((status . "accepted") (content . "one\nTWO\nmine\n"))))))
 

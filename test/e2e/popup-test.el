@@ -194,8 +194,7 @@ some state that is not visible."
   "In the mode line, and why in the list of changes."
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.2))
-    (gemini-companion-test-keys emacs "M-x" "recursive-edit" "Enter")
-    (gemini-companion-test-wait-eval emacs '(= (recursion-depth) 1))
+    (gemini-companion-test-press emacs "M-x recursive-edit Enter" '(= (recursion-depth) 1))
     (gemini-companion-test-fake-propose emacs client "two\n")
     (gemini-companion-test-wait-screen emacs "Gem:1!1 waits")
     (gemini-companion-test-m-x emacs "gemini-companion-review-list")
@@ -210,8 +209,7 @@ some state that is not visible."
   "The mode line says so only once it could have been shown for a while."
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-show emacs client "two\n")
     (gemini-companion-test-fake-propose emacs client "three\n" "b.txt")
     (gemini-companion-test-wait-eval
      emacs '(> (float-time (time-since (gemini-companion-review-created

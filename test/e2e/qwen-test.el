@@ -63,8 +63,7 @@ Gemini CLI, which is connected too, receives nothing of that."
     (should (seq-some (lambda (text) (string-search "a.txt" text))
                       (mapcan #'gemini-companion-test-request-texts
                               (gemini-companion-test-cli-requests qwen))))
-    (gemini-companion-test-append-to-proposal emacs "mine\n")
-    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-accept emacs "mine\n")
     (gemini-companion-test-wait
      "the file to be written"
      (lambda () (equal (gemini-companion-test-read

@@ -93,8 +93,7 @@ It does so even before it knows that the connection is cut."
     (gemini-companion-test-far-wire-do far "cut")
     (gemini-companion-test-run
      emacs `(progn (switch-to-buffer "a.txt") (delete-other-windows) nil))
-    (gemini-companion-test-keys emacs "C-n" "C-Space" "C-e")
-    (gemini-companion-test-wait-eval emacs '(equal (mark t) 5))
+    (gemini-companion-test-press emacs "C-n C-Space C-e" '(equal (mark t) 5))
     (dolist (command '("gemini-companion-status" "gemini-companion-show-context"
                        "gemini-companion-doctor" "gemini-companion-history-list"
                        "gemini-companion-review-list" "gemini-companion-log"))
@@ -108,8 +107,7 @@ It does so even before it knows that the connection is cut."
           (should (< (- (float-time) start) 5)))
         (gemini-companion-test-run
          emacs '(progn (switch-to-buffer "a.txt") (delete-other-windows) nil))))
-    (gemini-companion-test-keys emacs "C-x" "k" "Enter")
-    (gemini-companion-test-wait-eval emacs '(not (get-buffer "a.txt")))
+    (gemini-companion-test-press emacs "C-x k Enter" '(not (get-buffer "a.txt")))
     (should-not (gemini-companion-test-remote-sent emacs))
     (gemini-companion-test-far-wire-do far "mend")
     (gemini-companion-test-m-x emacs "gemini-companion-review-next")
@@ -140,8 +138,7 @@ It does so even before it knows that the connection is cut."
                            :environment (gemini-companion-test-far-environment)))
               (gemini-companion-test-remote-prepare emacs far '(("a.txt" . "one\n")))
               (gemini-companion-test-wait-review emacs "two\n")
-              (gemini-companion-test-append-to-proposal emacs "edited")
-              (gemini-companion-test-accept emacs)
+              (gemini-companion-test-accept emacs "edited")
               (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
               (gemini-companion-test-remote-wait-done cli)
               (gemini-companion-test-remote-connected-p cli)
@@ -190,8 +187,7 @@ It does so even before it knows that the connection is cut."
       (gemini-companion-test-remote-wait-only-relay far)
       ;; The user decides there.
       (gemini-companion-test-cli-wait-screen cli "cancelled\\|Allow once")
-      (gemini-companion-test-cli-keys cli "Escape")
-      (gemini-companion-test-cli-wait-screen cli "cancelled")
+      (gemini-companion-test-cli-press cli "Escape" "cancelled")
       (should (equal (gemini-companion-test-far-bytes far "a.txt") "one\n")))))
 
 (ert-deftest gemini-companion-remote-breaks/disconnected-in-a-review ()
@@ -217,8 +213,7 @@ It does so even before it knows that the connection is cut."
     (gemini-companion-test-m-x emacs "gemini-companion-restart")
     (gemini-companion-test-wait-eval
      emacs '(and (not (active-minibuffer-window)) (gemini-companion-bridge-running-p)))
-    (gemini-companion-test-append-to-proposal emacs "edited")
-    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-accept emacs "edited")
     (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
     (gemini-companion-test-remote-wait-done cli)
     (gemini-companion-test-remote-connected-p cli)))

@@ -34,8 +34,7 @@ byte, and the buffer that visits it follows, all without asking Tramp."
                                        (cursor (line . 2) (character . 1))))))
           ;; In the terminal keys go to the CLI.
           (gemini-companion-test-run emacs '(progn (other-window 1) nil))
-          (gemini-companion-test-append-to-proposal emacs "drei ✓")
-          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-accept emacs "drei ✓")
           (gemini-companion-test-remote-wait-file far "a.txt" "one\nzwei 漢字\ndrei ✓")
           (gemini-companion-test-wait-no-review emacs)
           (gemini-companion-test-remote-wait-buffer
@@ -147,8 +146,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
         (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
           (gemini-companion-test-remote-review emacs cli file "two\n")
           (gemini-companion-test-run emacs '(progn (select-window (frame-first-window)) nil))
-          (gemini-companion-test-append-to-proposal emacs "edited")
-          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-accept emacs "edited")
           (gemini-companion-test-remote-wait-file far name "two\nedited")
           (gemini-companion-test-remote-wait-buffer emacs far name "two\nedited"))))))
 
@@ -227,8 +225,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
               (gemini-companion-test-wait-eval emacs '(= 3 (gemini-companion-review-count)))
               (dotimes (_ 3)
                 (let ((review (gemini-companion-test-wait-review emacs)))
-                  (gemini-companion-test-append-to-proposal emacs "edited")
-                  (gemini-companion-test-accept emacs)
+                  (gemini-companion-test-accept emacs "edited")
                   (gemini-companion-test-wait
                    "the next review"
                    (lambda () (not (equal (alist-get 'proposal (gemini-companion-test-review emacs))

@@ -58,6 +58,18 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
          (gemini-companion-test-with-client (,client ,kind ,emacs)
            ,@body)))))
 
+(defmacro gemini-companion-review-test--with-change (spec old new &rest body)
+  "Run BODY while EMACS shows the change of a.txt from OLD to NEW by CLIENT.
+SPEC is (EMACS CLIENT KIND HANDLE), and perhaps a variable for the file."
+  (declare (indent 3) (debug (sexp form form body)))
+  (pcase-let ((`(,emacs ,client ,kind ,handle ,file) spec))
+    `(gemini-companion-review-test--with (,emacs ,client ,kind (list (cons "a.txt" ,old)))
+       (let* ((,(or file '_file) (gemini-companion-test-project ,emacs "a.txt"))
+              (,handle (gemini-companion-test-client-open-diff
+                        ,client (gemini-companion-test-project ,emacs "a.txt") ,new)))
+         (gemini-companion-test-wait-review ,emacs)
+         ,@body))))
+
 ;;;; Connecting and context
 
 (gemini-companion-test-with-clients gemini-companion-review/a-client-connects-and-has-both-tools kind
@@ -162,18 +174,13 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
 
 (gemini-companion-test-with-clients gemini-companion-review/accept-after-an-edit kind
   "Edits of the proposal arrive byte for byte."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let ((handle (gemini-companion-test-client-open-diff
-                   client (gemini-companion-test-project emacs "a.txt")
-                   "eins\n\tzwei – 漢字 𝕏\nno newline")))
-      (gemini-companion-test-wait-review emacs)
-      (gemini-companion-test-append-to-proposal emacs " – grün ✓")
-      (gemini-companion-test-accept emacs)
-      (should (equal (gemini-companion-test-client-wait-outcome client handle)
-                     '(accepted
-                       . "eins\n\tzwei – 漢字 𝕏\nno newline – grün ✓")))
-      (gemini-companion-test-wait-no-review emacs))))
+  (gemini-companion-review-test--with-change (emacs client kind handle)
+      "one\n" "eins\n\tzwei – 漢字 𝕏\nno newline"
+    (gemini-companion-test-accept emacs " – grün ✓")
+    (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                   '(accepted
+                     . "eins\n\tzwei – 漢字 𝕏\nno newline – grün ✓")))
+    (gemini-companion-test-wait-no-review emacs)))
 
 (gemini-companion-test-with-clients gemini-companion-review/new-file kind
   "A file that does not exist can be proposed; it is shown alone."
@@ -193,36 +200,24 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
 
 (gemini-companion-test-with-clients gemini-companion-review/reject kind
   "The user rejects; the client is notified and the file stays unchanged."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let* ((file (gemini-companion-test-project emacs "a.txt"))
-           (handle (gemini-companion-test-client-open-diff
-                    client file "two\n")))
-      (gemini-companion-test-wait-review emacs)
-      (gemini-companion-test-reject emacs)
-      (should (equal (gemini-companion-test-client-wait-outcome client handle)
-                     '(rejected)))
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-read file) "one\n")))))
+  (gemini-companion-review-test--with-change (emacs client kind handle file) "one\n" "two\n"
+    (gemini-companion-test-reject emacs)
+    (should (equal (gemini-companion-test-client-wait-outcome client handle) '(rejected)))
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-read file) "one\n"))))
 
 (gemini-companion-test-with-clients gemini-companion-review/accepting-an-empty-text-asks-first kind
   "The client takes an empty text for none, so the user is asked."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let ((handle (gemini-companion-test-client-open-diff
-                   client (gemini-companion-test-project emacs "a.txt")
-                   "two\n")))
-      (gemini-companion-test-wait-review emacs)
-      (gemini-companion-test-select-proposal emacs)
-      (gemini-companion-test-keys emacs "C-x" "h" "C-w")
-      (gemini-companion-test-wait-review emacs "")
-      (gemini-companion-test-accept emacs)
-      (gemini-companion-test-wait-screen emacs "Accept\\? (y or n)")
-      (gemini-companion-test-press emacs "n" "Not accepted")
-      (should-not (gemini-companion-test-client-outcome client handle))
-      (gemini-companion-test-reject emacs)
-      (should (equal (gemini-companion-test-client-wait-outcome client handle)
-                     '(rejected))))))
+  (gemini-companion-review-test--with-change (emacs client kind handle) "one\n" "two\n"
+    (gemini-companion-test-select-proposal emacs)
+    (gemini-companion-test-keys emacs "C-x" "h" "C-w")
+    (gemini-companion-test-wait-review emacs "")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-wait-screen emacs "Accept\\? (y or n)")
+    (gemini-companion-test-press emacs "n" "Not accepted")
+    (should-not (gemini-companion-test-client-outcome client handle))
+    (gemini-companion-test-reject emacs)
+    (should (equal (gemini-companion-test-client-wait-outcome client handle) '(rejected)))))
 
 (gemini-companion-test-with-clients gemini-companion-review/quitting-asks-for-a-decision kind
   "Quitting Ediff by its own key asks what to do with the change."
@@ -237,34 +232,27 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
           (gemini-companion-test-select-panel emacs)
           (gemini-companion-test-press emacs "q" "Proposed change:")
           (gemini-companion-test-keys emacs key)
-          (should (equal (gemini-companion-test-client-wait-outcome
-                          client handle)
-                         outcome))
+          (should (equal (gemini-companion-test-client-wait-outcome client handle) outcome))
           (gemini-companion-test-wait-no-review emacs))))))
 
 (gemini-companion-test-with-clients gemini-companion-review/later-keeps-the-edits kind
   "A postponed review is shown again by command, with the user's edits."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let ((handle (gemini-companion-test-client-open-diff
-                   client (gemini-companion-test-project emacs "a.txt")
-                   "two\n")))
-      (gemini-companion-test-wait-review emacs)
-      (gemini-companion-test-append-to-proposal emacs "mine")
-      (dolist (leave '(("C-x" "k" "Enter")       ; kill the proposal
-                       ("q" "l")))               ; or say "later"
-        (if (equal (car leave) "q")
-            (gemini-companion-test-select-panel emacs)
-          (gemini-companion-test-select-proposal emacs))
-        (apply #'gemini-companion-test-keys emacs leave)
-        (gemini-companion-test-wait-no-review emacs)
-        (should-not (gemini-companion-test-client-outcome client handle))
-        (gemini-companion-test-m-x emacs "gemini-companion-review-next")
-        (gemini-companion-test-wait-review emacs "two\nmine"))
-      (gemini-companion-test-accept emacs)
-      (should (equal (gemini-companion-test-client-wait-outcome client handle)
-                     '(accepted . "two\nmine")))
-      (gemini-companion-test-wait-no-review emacs))))
+  (gemini-companion-review-test--with-change (emacs client kind handle) "one\n" "two\n"
+    (gemini-companion-test-append-to-proposal emacs "mine")
+    (dolist (leave '(("C-x" "k" "Enter")       ; kill the proposal
+                     ("q" "l")))               ; or say "later"
+      (if (equal (car leave) "q")
+          (gemini-companion-test-select-panel emacs)
+        (gemini-companion-test-select-proposal emacs))
+      (apply #'gemini-companion-test-keys emacs leave)
+      (gemini-companion-test-wait-no-review emacs)
+      (should-not (gemini-companion-test-client-outcome client handle))
+      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+      (gemini-companion-test-wait-review emacs "two\nmine"))
+    (gemini-companion-test-accept emacs)
+    (should (equal (gemini-companion-test-client-wait-outcome client handle)
+                   '(accepted . "two\nmine")))
+    (gemini-companion-test-wait-no-review emacs)))
 
 (gemini-companion-test-with-clients gemini-companion-review/commands-work-in-other-buffers kind
   "The commands decide the review on the screen, called in any buffer."
@@ -283,9 +271,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
         (gemini-companion-test-wait-eval
          emacs '(equal (buffer-name (window-buffer)) "*scratch*"))
         (gemini-companion-test-m-x emacs (car step))
-        (should (equal (gemini-companion-test-client-wait-outcome
-                        client handle)
-                       (nthcdr 2 step)))
+        (should (equal (gemini-companion-test-client-wait-outcome client handle) (nthcdr 2 step)))
         (gemini-companion-test-wait-no-review emacs)))))
 
 ;;;; Deciding in the client
@@ -308,36 +294,25 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
 
 (gemini-companion-test-with-clients gemini-companion-review/no-in-the-client kind
   "A no in the client closes the review."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let* ((file (gemini-companion-test-project emacs "a.txt"))
-           (handle (gemini-companion-test-client-open-diff
-                    client file "two\n")))
-      (gemini-companion-test-wait-review emacs)
-      (gemini-companion-test-client-resolve client file "rejected")
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-client-outcome client handle)
-                     '(rejected)))
-      (should (gemini-companion-test-client-connected-p client)))))
+  (gemini-companion-review-test--with-change (emacs client kind handle file) "one\n" "two\n"
+    (gemini-companion-test-client-resolve client file "rejected")
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-client-outcome client handle)
+                   '(rejected)))
+    (should (gemini-companion-test-client-connected-p client))))
 
 (gemini-companion-test-with-clients gemini-companion-review/close-diff-sends-a-rejection kind
   "The tool closeDiff returns the text, and a rejection is sent."
-  (gemini-companion-review-test--with
-      (emacs client kind '(("a.txt" . "one\n")))
-    (let* ((file (gemini-companion-test-project emacs "a.txt"))
-           (handle (gemini-companion-test-client-open-diff
-                    client file "two\n")))
-      (gemini-companion-test-wait-review emacs)
-      (should (equal (gemini-companion-test-client-close-diff client file nil)
-                     "two\n"))
-      (should (equal (gemini-companion-test-client-wait-outcome client handle)
-                     '(rejected)))
-      (gemini-companion-test-wait-no-review emacs)
-      ;; A client that did not get the answer asks again.
-      (should (equal (gemini-companion-test-client-close-diff client file nil)
-                     "two\n"))
-      (should-not (gemini-companion-test-client-close-diff
-                   client (gemini-companion-test-project emacs "other.txt") nil)))))
+  (gemini-companion-review-test--with-change (emacs client kind handle file) "one\n" "two\n"
+    (should (equal (gemini-companion-test-client-close-diff client file nil)
+                   "two\n"))
+    (should (equal (gemini-companion-test-client-wait-outcome client handle) '(rejected)))
+    (gemini-companion-test-wait-no-review emacs)
+    ;; A client that did not get the answer asks again.
+    (should (equal (gemini-companion-test-client-close-diff client file nil)
+                   "two\n"))
+    (should-not (gemini-companion-test-client-close-diff
+                 client (gemini-companion-test-project emacs "other.txt") nil))))
 
 (ert-deftest gemini-companion-review/the-death-of-a-client-closes-it/real-client ()
   "The review of a client whose process has ended is closed.
@@ -357,8 +332,7 @@ Only the real client has a process of its own."
       (emacs client kind '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           handle)
-      (gemini-companion-test-keys emacs "M-x")
-      (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+      (gemini-companion-test-press emacs "M-x" '(active-minibuffer-window))
       (setq handle (gemini-companion-test-client-open-diff
                     client file "two\n"))
       ;; The mode line counts it.
@@ -464,13 +438,11 @@ Only the real client has a process of its own."
                                              emacs))
                        "A\n"))
         (gemini-companion-test-accept emacs)
-        (should (equal (gemini-companion-test-client-wait-outcome first a)
-                       '(accepted . "A\n")))
+        (should (equal (gemini-companion-test-client-wait-outcome first a) '(accepted . "A\n")))
         (should-not (gemini-companion-test-client-outcome second b))
         (gemini-companion-test-wait-review emacs "B\n")
         (gemini-companion-test-reject emacs)
-        (should (equal (gemini-companion-test-client-wait-outcome second b)
-                       '(rejected)))
+        (should (equal (gemini-companion-test-client-wait-outcome second b) '(rejected)))
         (gemini-companion-test-wait-no-review emacs)))))
 
 (gemini-companion-test-with-clients gemini-companion-review/commands-show-the-oldest-before-deciding-it kind
@@ -480,8 +452,7 @@ Only the real client has a process of its own."
     (gemini-companion-test-with-client (second kind emacs)
       (let (a b)
         ;; A half-typed command keeps reviews off the screen.
-        (gemini-companion-test-keys emacs "M-x")
-        (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+        (gemini-companion-test-press emacs "M-x" '(active-minibuffer-window))
         (setq a (gemini-companion-test-client-open-diff
                  first (gemini-companion-test-project emacs "a.txt") "A\n"))
         (gemini-companion-test-wait-eval emacs '(= (gemini-companion-review-count) 1))
@@ -493,8 +464,7 @@ Only the real client has a process of its own."
         (gemini-companion-test-wait-review emacs "A\n")
         (should-not (gemini-companion-test-client-outcome first a))
         (gemini-companion-test-m-x emacs "gemini-companion-accept")
-        (should (equal (gemini-companion-test-client-wait-outcome first a)
-                       '(accepted . "A\n")))
+        (should (equal (gemini-companion-test-client-wait-outcome first a) '(accepted . "A\n")))
         (should-not (gemini-companion-test-client-outcome second b))
         (gemini-companion-test-wait-review emacs "B\n")
         (gemini-companion-test-accept emacs)
@@ -505,8 +475,7 @@ Only the real client has a process of its own."
   "A review waits until the minibuffer is closed, and takes none of its keys."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
-    (gemini-companion-test-keys emacs "C-x" "C-f")
-    (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+    (gemini-companion-test-press emacs "C-x C-f" '(active-minibuffer-window))
     (let ((handle (gemini-companion-test-client-open-diff
                    client (gemini-companion-test-project emacs "a.txt")
                    "two\n")))
@@ -524,8 +493,7 @@ Only the real client has a process of its own."
   "In a recursive edit the review is shown by command."
   (gemini-companion-review-test--with
       (emacs client kind '(("a.txt" . "one\n")))
-    (gemini-companion-test-m-x emacs "recursive-edit")
-    (gemini-companion-test-wait-eval emacs '(> (recursion-depth) 0))
+    (gemini-companion-test-m-x emacs "recursive-edit" '(> (recursion-depth) 0))
     (let ((handle (gemini-companion-test-client-open-diff
                    client (gemini-companion-test-project emacs "a.txt")
                    "two\n")))

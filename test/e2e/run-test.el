@@ -417,8 +417,7 @@ So it is when the CLI is run again from its terminal after it has ended."
     (let ((name (gemini-companion-test-eval emacs '(buffer-name (window-buffer))))
           (answer (lambda (text)
                     (gemini-companion-test-type emacs text)
-                    (gemini-companion-test-keys emacs "Enter")
-                    (gemini-companion-test-wait-eval emacs '(not (active-minibuffer-window)))))
+                    (gemini-companion-test-press emacs "Enter" '(not (active-minibuffer-window)))))
           (alive (lambda ()
                    (gemini-companion-test-eval
                     emacs '(and (gemini-companion-cli-run-terminals) t))))

@@ -125,8 +125,7 @@ EMACS before that, by default to find a fault in each edit."
        cli `("write_file" :file_path ,file :content "two\n") "All done")
       (gemini-companion-test-cli-submit cli "please write")
       (gemini-companion-test-wait-review emacs "two\n")
-      (gemini-companion-test-append-to-proposal emacs "mine\n")
-      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-accept emacs "mine\n")
       (gemini-companion-test-cli-wait-screen cli "All done")
       (should (string-search "<hook_context>a.txt:1: error: no number</hook_context>"
                              (format "%s" (gemini-companion-test-request-responses
@@ -139,8 +138,7 @@ EMACS before that, by default to find a fault in each edit."
   :tags '(any-emacs)
   (gemini-companion-tool-test--with (emacs cli nil #'gemini-companion-tool-test--visit-lisp)
     (let ((file (gemini-companion-test-project emacs "a.el")))
-      (gemini-companion-test-cli-keys cli "C-y")
-      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-press cli "C-y" "YOLO")
       (gemini-companion-test-cli-script
        cli
        `("replace" :file_path ,file :instruction "Call it." :old_string "(my-own 1)"
@@ -203,8 +201,7 @@ warning: .?my-own.? called with 2 arguments"
   (gemini-companion-tool-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (new (gemini-companion-test-project emacs "new.txt")))
-      (gemini-companion-test-cli-keys cli "BTab")
-      (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+      (gemini-companion-test-cli-press cli "BTab" "auto-accept\\|accepting edits\\|auto edit")
       (gemini-companion-test-cli-script
        cli
        `("replace" :file_path ,file :instruction "Say it in German."

@@ -521,6 +521,11 @@ Starting a CLI takes three seconds of processor time.")
   (apply #'gemini-companion-test-cli--tmux
          cli "send-keys" "-t" "main" keys))
 
+(defun gemini-companion-test-cli-press (cli key regexp)
+  "Press KEY in CLI, and wait until its screen matches REGEXP."
+  (gemini-companion-test-cli-keys cli key)
+  (gemini-companion-test-cli-wait-screen cli regexp))
+
 (defun gemini-companion-test-cli-answer (cli key)
   "Answer the question of CLI about an edit or a command with KEY.
 A slow CLI, or Qwen Code, shows the question before it listens to keys."
@@ -554,11 +559,13 @@ fixed pauses in the tests."
   (gemini-companion-test-cli-keys cli "Enter")
   (when regexp (gemini-companion-test-cli-wait-screen cli regexp)))
 
-(defun gemini-companion-test-cli-propose (cli file text)
-  "Let the model of CLI propose TEXT for FILE, then answer \"All done\"."
+(defun gemini-companion-test-cli-propose (cli file text &optional emacs)
+  "Let the model of CLI propose TEXT for FILE, then answer \"All done\".
+With EMACS, wait until that shows TEXT."
   (gemini-companion-test-cli-script
    cli `("write_file" :file_path ,file :content ,text) "All done")
-  (gemini-companion-test-cli-submit cli "please write"))
+  (gemini-companion-test-cli-submit cli "please write")
+  (when emacs (gemini-companion-test-wait-review emacs text)))
 
 (defun gemini-companion-test-cli-screen (cli)
   "Return the screen of CLI as text."

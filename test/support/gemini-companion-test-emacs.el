@@ -459,10 +459,17 @@ long as EMACS is busy."
   (apply #'gemini-companion-test--tmux
          emacs "send-keys" "-t" gemini-companion-test-pane keys))
 
-(defun gemini-companion-test-press (emacs keys regexp)
-  "Press KEYS, such as \"C-x o\", in EMACS; wait until its screen matches REGEXP."
+(defun gemini-companion-test-press (emacs keys condition)
+  "Press KEYS, such as \"C-x o\", in EMACS, then wait for CONDITION.
+That is a regexp for its screen, or a form that is non-nil there."
   (apply #'gemini-companion-test-keys emacs (split-string keys))
-  (gemini-companion-test-wait-screen emacs regexp))
+  (gemini-companion-test--wait-condition emacs condition))
+
+(defun gemini-companion-test--wait-condition (emacs condition)
+  "Wait until CONDITION holds in EMACS, see `gemini-companion-test-press'."
+  (if (stringp condition)
+      (gemini-companion-test-wait-screen emacs condition)
+    (gemini-companion-test-wait-eval emacs condition)))
 
 (defun gemini-companion-test-type (emacs text &rest keys)
   "Type TEXT literally into EMACS, then press KEYS."
@@ -482,12 +489,12 @@ By default, until it waits for a new key, outside of minibuffers.  A
        (gemini-companion-test-keys emacs "C-g")
        (ignore-errors (gemini-companion-test-wait-eval emacs form 1))))))
 
-(defun gemini-companion-test-m-x (emacs command &optional regexp)
+(defun gemini-companion-test-m-x (emacs command &optional condition)
   "Call COMMAND, a string, in EMACS by \\`M-x'.
-With REGEXP, wait until its screen matches that."
+Then wait for CONDITION, if any, see `gemini-companion-test-press'."
   (gemini-companion-test-keys emacs "M-x")
   (gemini-companion-test-type emacs command "Enter")
-  (when regexp (gemini-companion-test-wait-screen emacs regexp)))
+  (when condition (gemini-companion-test--wait-condition emacs condition)))
 
 (defun gemini-companion-test-visit (emacs name)
   "Visit the file NAME of the project in EMACS, as a user does."

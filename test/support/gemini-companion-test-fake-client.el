@@ -68,6 +68,11 @@ Wait until EMACS has received it; return the handle of the review."
       (gemini-companion-test-wait-eval
        emacs `(> (gemini-companion-review-count) ,count)))))
 
+(defun gemini-companion-test-fake-show (emacs client text &optional name)
+  "As `gemini-companion-test-fake-propose', but wait until EMACS shows TEXT, too."
+  (prog1 (gemini-companion-test-fake-propose emacs client text name)
+    (gemini-companion-test-wait-review emacs text)))
+
 (defun gemini-companion-test-fake-wait-refused (emacs)
   "Wait until EMACS has refused several times to show a review."
   (gemini-companion-test-eval

@@ -41,8 +41,9 @@ With the string PROPOSAL wait for one that proposes this text."
             (and idle (> (float-time idle) (+ 0.2 gemini-companion-ui--idle-time
                                               (* 3 gemini-companion-review-popup--interval)))))))
 
-(defun gemini-companion-test-accept (emacs)
-  "Accept the review on the screen of EMACS by its key."
+(defun gemini-companion-test-accept (emacs &optional text)
+  "Accept the review on the screen of EMACS by its key, with TEXT typed at its end."
+  (when text (gemini-companion-test-append-to-proposal emacs text))
   (gemini-companion-test-select-proposal emacs)
   (gemini-companion-test-keys emacs "C-c" "C-c"))
 
