@@ -161,36 +161,6 @@ It is answered at once, even if the user is busy."
 
 ;;;; Questions about a review that has ended
 
-(ert-deftest gemini-companion-interruption/q-affects-only-the-review-it-asked-about ()
-  (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-with-client (other 'fake emacs)
-      (gemini-companion-test-fake-show emacs client "two\n")
-      (gemini-companion-test-fake-propose emacs other "unseen\n" "b.txt")
-      (gemini-companion-test-select-panel emacs)
-      (gemini-companion-test-press emacs "q" "Proposed change:")
-      (gemini-companion-interruption-test--close emacs client)
-      (gemini-companion-interruption-test--count emacs 1)
-      (gemini-companion-test-wait-screen emacs "Proposed change:")
-      (gemini-companion-test-press emacs "a" "a\\.txt: decided in Gemini CLI")
-      ;; Then the other one is shown, not yet decided.
-      (gemini-companion-test-wait-review emacs "unseen\n")
-      (should-not (gemini-companion-test-fake-outcomes client))
-      (should-not (gemini-companion-test-fake-outcomes other))
-      (gemini-companion-interruption-test--count emacs 1))))
-
-(ert-deftest gemini-companion-interruption/an-ended-review-is-not-shown-again ()
-  (gemini-companion-interruption-test--with (emacs client)
-    (gemini-companion-test-fake-show emacs client "two\n")
-    (gemini-companion-test-type emacs "mine")
-    (gemini-companion-test-wait-screen emacs "Unsaved edits")
-    (gemini-companion-test-m-x emacs "gemini-companion-accept" "\\[?t\\]?hree-way")
-    (gemini-companion-interruption-test--close emacs client)
-    (gemini-companion-interruption-test--count emacs 0)
-    (gemini-companion-test-press emacs "t" "a\\.txt: decided in Gemini CLI")
-    (gemini-companion-test-wait-no-review emacs)
-    (should (equal (gemini-companion-interruption-test--text emacs "a.txt") "mineone\n"))
-    (should-not (gemini-companion-test-fake-outcomes client))))
-
 ;;;; Windows
 
 (defun gemini-companion-interruption-test--letters (emacs client keys name)

@@ -206,19 +206,6 @@ SPEC is (EMACS CLIENT KIND HANDLE), and perhaps a variable for the file."
     (gemini-companion-test-wait-no-review emacs)
     (should (equal (gemini-companion-test-read file) "one\n"))))
 
-(gemini-companion-test-with-clients gemini-companion-review/accepting-an-empty-text-asks-first kind
-  "The client takes an empty text for none, so the user is asked."
-  (gemini-companion-review-test--with-change (emacs client kind handle) "one\n" "two\n"
-    (gemini-companion-test-select-proposal emacs)
-    (gemini-companion-test-keys emacs "C-x" "h" "C-w")
-    (gemini-companion-test-wait-review emacs "")
-    (gemini-companion-test-accept emacs)
-    (gemini-companion-test-wait-screen emacs "Accept\\? (y or n)")
-    (gemini-companion-test-press emacs "n" "Not accepted")
-    (should-not (gemini-companion-test-client-outcome client handle))
-    (gemini-companion-test-reject emacs)
-    (should (equal (gemini-companion-test-client-wait-outcome client handle) '(rejected)))))
-
 (gemini-companion-test-with-clients gemini-companion-review/quitting-asks-for-a-decision kind
   "Quitting Ediff by its own key asks what to do with the change."
   (gemini-companion-review-test--with
@@ -445,32 +432,6 @@ Only the real client has a process of its own."
         (should (equal (gemini-companion-test-client-wait-outcome second b) '(rejected)))
         (gemini-companion-test-wait-no-review emacs)))))
 
-(gemini-companion-test-with-clients gemini-companion-review/commands-show-the-oldest-before-deciding-it kind
-  "With no review on the screen the commands show the oldest, then decide it."
-  (gemini-companion-review-test--with
-      (emacs first kind '(("a.txt" . "a\n") ("b.txt" . "b\n")))
-    (gemini-companion-test-with-client (second kind emacs)
-      (let (a b)
-        ;; A half-typed command keeps reviews off the screen.
-        (gemini-companion-test-press emacs "M-x" '(active-minibuffer-window))
-        (setq a (gemini-companion-test-client-open-diff
-                 first (gemini-companion-test-project emacs "a.txt") "A\n"))
-        (gemini-companion-test-wait-eval emacs '(= (gemini-companion-review-count) 1))
-        (setq b (gemini-companion-test-client-open-diff
-                 second (gemini-companion-test-project emacs "b.txt") "B\n"))
-        (gemini-companion-test-wait-idle emacs)
-        (should-not (gemini-companion-test-review emacs))
-        (gemini-companion-test-type emacs "gemini-companion-accept" "Enter")
-        (gemini-companion-test-wait-review emacs "A\n")
-        (should-not (gemini-companion-test-client-outcome first a))
-        (gemini-companion-test-m-x emacs "gemini-companion-accept")
-        (should (equal (gemini-companion-test-client-wait-outcome first a) '(accepted . "A\n")))
-        (should-not (gemini-companion-test-client-outcome second b))
-        (gemini-companion-test-wait-review emacs "B\n")
-        (gemini-companion-test-accept emacs)
-        (should (equal (gemini-companion-test-client-wait-outcome second b)
-                       '(accepted . "B\n")))))))
-
 (gemini-companion-test-with-clients gemini-companion-review/a-half-typed-command-is-not-interrupted kind
   "A review waits until the minibuffer is closed, and takes none of its keys."
   (gemini-companion-review-test--with
@@ -522,16 +483,6 @@ Only the real client has a process of its own."
         (should (string-match-p reason (cdr outcome)))))
     (should (gemini-companion-test-client-connected-p client))
     (should-not (gemini-companion-test-review emacs))))
-
-(gemini-companion-test-with-clients gemini-companion-review/without-a-review-the-commands-say-that kind
-  "The commands say so when there is no review."
-  (gemini-companion-review-test--with (emacs client kind '(("a.txt" . "a\n")))
-    (dolist (command '("gemini-companion-accept" "gemini-companion-reject"
-                       "gemini-companion-review-next"))
-      (gemini-companion-test-m-x emacs command)
-      (gemini-companion-test-wait-screen emacs "No change awaits")
-      (gemini-companion-test-run emacs '(message "Seen"))
-      (gemini-companion-test-wait-screen emacs "Seen"))))
 
 (ert-deftest gemini-companion-review/a-question-about-many-changes-names-all-files ()
   "On a screen of 80 columns and 24 lines, with long names."

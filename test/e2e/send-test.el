@@ -294,10 +294,4 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-keys emacs "C-a" "C-k"))
     (gemini-companion-test-quit emacs)))
 
-(ert-deftest gemini-companion-cli-send/without-a-cli-it-says-so-at-once ()
-  "It does so before a prompt is typed."
-  (gemini-companion-test-with-emacs (emacs)
-    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
-    (gemini-companion-test-wait-screen emacs "No CLI runs in a terminal of Emacs")))
-
 ;;; send-test.el ends here

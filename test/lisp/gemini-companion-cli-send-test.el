@@ -235,12 +235,6 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-send-file t)
     (gemini-companion-cli-send-test--wait sent "\e[200~@a @b \e[201~\r")))
 
-(ert-deftest gemini-companion-cli-send/without-a-cli-it-says-how-to-run-one ()
-  (gemini-companion-test-with-project
-    (should (string-search "gemini-companion-run"
-                           (cadr (should-error (gemini-companion-send-prompt "x")
-                                               :type 'user-error))))))
-
 (ert-deftest gemini-companion-cli-send/a-composed-prompt-is-kept-until-it-is-sent ()
   (gemini-companion-cli-send-test--with sent
     (let ((gemini-companion-cli-send-history '("before")))

@@ -152,9 +152,9 @@ The file has no directory."
                    '("c.txt")))))
 
 (ert-deftest gemini-companion-review/without-a-review-commands-signal-an-error ()
-  (should-error (gemini-companion-accept) :type 'user-error)
-  (should-error (gemini-companion-reject) :type 'user-error)
-  (should-error (gemini-companion-review-next) :type 'user-error))
+  (dolist (command '(gemini-companion-accept gemini-companion-reject gemini-companion-review-next))
+    (should (equal (should-error (funcall command))
+                   '(user-error "No change awaits your decision")))))
 
 (ert-deftest gemini-companion-review/a-yes-in-the-client-takes-the-edited-text ()
   (gemini-companion-test-with-client client
