@@ -16,7 +16,6 @@
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-cli-send)
-(require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-review-list)
@@ -206,20 +205,7 @@ If the question is not on screen, show it instead."
     (when (gemini-companion-ui-y-or-n-p
            (format "Stop what %s is doing in %s? " (gemini-companion-cli-list--name cli)
                    (gemini-companion-cli-project cli)))
-      (gemini-companion-cli-send-key "\e" terminal)
-      ;; Sooner, a second Escape would clear the prompt.
-      (run-at-time 1.2 nil #'gemini-companion-cli-list--stop-again terminal))))
-
-(defun gemini-companion-cli-list--stop-again (terminal)
-  "Press Escape once more if the CLI in TERMINAL still works.
-With Gemini CLI's setting vimMode, the first only ends the mode INSERT."
-  (gemini-companion-log-errors "stopping a CLI"
-    (when (buffer-live-p terminal)
-      (with-current-buffer terminal
-        (when (and (eq (gemini-companion-cli-screen-prompt) 'works)
-                   (not (gemini-companion-cli-screen-question-p))
-                   (not (gemini-companion-cli-screen-shell-focused)))
-          (gemini-companion-cli-send-key "\e" terminal))))))
+      (gemini-companion-cli-send-key "\e" terminal))))
 
 (defun gemini-companion-cli-list-resume (cli)
   "Run another CLI in the directory of CLI, the one on the current line.

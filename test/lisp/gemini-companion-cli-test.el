@@ -365,22 +365,7 @@ ABOUT is a plist of :session, :process, :text and :path."
               (set-marker (process-mark process) (point-max))
               (gemini-companion-cli-list-stop cli)
               (gemini-companion-test-wait
-               "the key" (lambda () (string-suffix-p "\e" (buffer-string))))
-              ;; With vimMode, that was for the prompt.
-              (gemini-companion-test-wait
-               "the key again" (lambda () (string-suffix-p "\e\e" (buffer-string))))
-              (gemini-companion-cli-list-stop cli)
-              (delete-region (point-min) (progn (goto-char (point-min)) (line-beginning-position 2)))
-              (gemini-companion-test-wait
-               "a look at a CLI that has stopped"
-               (lambda ()
-                 (not (seq-some (lambda (timer)
-                                  (eq (timer--function timer)
-                                      #'gemini-companion-cli-list--stop-again))
-                                timer-list))))
-              (process-send-string process ".")
-              (gemini-companion-test-wait
-               "no key more" (lambda () (string-suffix-p "\e\e\e." (buffer-string))))))
+               "the key" (lambda () (string-suffix-p "\e" (buffer-string))))))
         (delete-process process)))))
 
 (ert-deftest gemini-companion-cli/another-one-resumes-where-emacs-has-started-this-one ()
