@@ -484,10 +484,7 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
               (let ((window (gemini-companion-tool-display call file line
                                                            '(nil (inhibit-same-window . t)))))
                 (unless window (user-error "There is no window to show it in"))
-                (gemini-companion-tool-answer
-                 call (if (and line (gemini-companion-tool--line-hidden-p window line))
-                          "Shown, but your user has hidden this line by narrowing or folding."
-                        "Shown."))
+                (gemini-companion-tool-answer call "Shown.")
                 t))
              ((> (float-time) deadline)
               (user-error "The user is busy, so Emacs did not show it: call again later")))))))
@@ -505,13 +502,6 @@ have to ask a question, signal a `user-error'."
         (goto-char (gemini-companion-ui-line-start line))
         (recenter)))
     window))
-
-(defun gemini-companion-tool--line-hidden-p (window line)
-  "Return non-nil if LINE of the buffer in WINDOW is narrowed away or folded."
-  (with-current-buffer (window-buffer window)
-    (let ((start (gemini-companion-ui-line-start line)))
-      (or (not (<= (point-min) start (point-max)))
-          (invisible-p start)))))
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
