@@ -296,13 +296,7 @@ The next one may take as much."
    ((not (gemini-companion-cli-screen-question-p))
     ;; The key may be pressed again when one has just appeared.
     (setq gemini-companion-cli-send--answered (cons nil (float-time)))
-    (concat (gemini-companion-cli-send-title)
-            (if (remq (gemini-companion-cli-in-terminal (current-buffer))
-                      (gemini-companion-cli-in-state 'asking))
-                (format " asks no question in %s; %s" (buffer-name)
-                        (gemini-companion-ui-key 'gemini-companion-next
-                                                 "goes to the CLI that does"))
-              " asks no question now")))
+    (format "%s asks no question now in %s" (gemini-companion-cli-send-title) (buffer-name)))
    ((pcase gemini-companion-cli-send--answered
       (`(,tick . ,time)
        ;; A question may ignore Enter, such as Qwen Code's if nothing is checked.  Or the next one

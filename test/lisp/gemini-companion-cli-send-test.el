@@ -694,16 +694,6 @@ Allow execution of [Shell]?
     (gemini-companion-send-prompt "next")
     (gemini-companion-cli-send-test--wait sent "\e[200~next\e[201~\r")))
 
-(ert-deftest gemini-companion-cli-send/if-another-cli-asks-it-says-how-to-get-there ()
-  "The mode line says that one asks; the key in the message about it is for this one."
-  (gemini-companion-cli-send-test--with _sent
-    (let ((gemini-companion-cli--all nil))
-      (with-temp-buffer
-        (gemini-companion-cli-note-screen (current-buffer) t 'gemini "/p/")
-        (should (string-search "terminal; M-x gemini-companion-next goes to the CLI that does"
-                               (gemini-companion-cli-send-test--refused
-                                #'gemini-companion-answer-yes)))))))
-
 (ert-deftest gemini-companion-cli-send/no-key-is-sent-if-the-screen-may-be-outdated ()
   "While text is on its way to the CLI, or the terminal is in copy mode."
   (gemini-companion-cli-send-test--with sent
