@@ -557,9 +557,6 @@ tr '\\0' '\\n' <$p/environ | grep -qx %s && kill -HUP ${p#/proc/}; done"
 ;; minute if it cannot reach its model, which names the last session.  So Emacs does not wait for
 ;; the list, and asks once the user is not busy.
 
-(defvar gemini-companion-cli-run--session-lister nil
-  "The process that lists sessions, or has listed them last, or nil.")
-
 (defun gemini-companion-cli-run-resume (agent root)
   "Run AGENT in an earlier session of the project in ROOT that the user chooses."
   (pcase (gemini-companion-agent-get agent :resume)
@@ -587,22 +584,18 @@ tr '\\0' '\\n' <$p/environ | grep -qx %s && kill -HUP ${p#/proc/}; done"
          (process-environment (if remote
                                   (gemini-companion-host-command-environment process-environment)
                                 (gemini-companion-cli-run--environment agent root))))
-    (when gemini-companion-cli-run--session-lister
-      (set-process-sentinel gemini-companion-cli-run--session-lister #'ignore)
-      (delete-process gemini-companion-cli-run--session-lister))
-    (setq gemini-companion-cli-run--session-lister
-          (gemini-companion-agent-run
-           command
-           (lambda (process output)
-             (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
-                 (gemini-companion-log-when-free
-                  "choosing a session"
-                  (lambda ()
-                    (gemini-companion-cli-run--resume-session
-                     agent root (gemini-companion-cli-run--ask-session agent sessions) buffer)))
-               (gemini-companion-ui-message
-                'sessions "%s" (gemini-companion-cli-run--no-session agent process output))))
-           (unless remote root)))
+    (gemini-companion-agent-run
+     command
+     (lambda (process output)
+       (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
+           (gemini-companion-log-when-free
+            "choosing a session"
+            (lambda ()
+              (gemini-companion-cli-run--resume-session
+               agent root (gemini-companion-cli-run--ask-session agent sessions) buffer)))
+         (gemini-companion-ui-message
+          'sessions "%s" (gemini-companion-cli-run--no-session agent process output))))
+     (unless remote root))
     (message "Asking %s for its sessions; this may take some seconds..."
              (gemini-companion-agent-get agent :title))))
 

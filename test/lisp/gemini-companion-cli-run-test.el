@@ -433,17 +433,6 @@ pwd; echo \"run with $*.\"; read line"
                      (looking-at-p (concat ".*" message))))))
       (should-not gemini-companion-cli-run-test--session-asked))))
 
-(ert-deftest gemini-companion-cli-run/only-the-last-request-for-sessions-counts ()
-  "The first one does not ask any more when the CLI answers it at last."
-  (gemini-companion-cli-run-test--with-script
-      "[ -e first ] || { touch first; read line; }; echo '  1. One (now) [1]'; echo \"with $*.\""
-    (gemini-companion-resume)
-    (gemini-companion-test-wait "the first" (lambda () (file-exists-p "first")))
-    (gemini-companion-resume)
-    (gemini-companion-test-wait "a question" (lambda () gemini-companion-cli-run-test--session-asked))
-    (should-not (string-match-p "lists no sessions" (or (current-message) "")))
-    (should-not (process-live-p gemini-companion-cli-run--session-lister))))
-
 (ert-deftest gemini-companion-cli-run/a-program-may-ask-for-a-session-itself ()
   "As Qwen Code does."
   (gemini-companion-cli-run-test--with-script "echo \"run with $*.\"; read line"
