@@ -186,19 +186,10 @@ Return the buffer if the user can edit there."
                      (format "*edit %s*" (truncate-string-to-width
                                           (gemini-companion-ui-one-line .name) 60 nil nil t))))
             (terminal (gemini-companion-cli-run-terminal-named .terminal prefix)))
-        (condition-case error
-            (progn
-              (with-current-buffer buffer
-                (gemini-companion-cli-edit--set-up .text terminal live-p answer))
-              (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)
-              buffer)
-          ;; A hook of the user's may be at fault.
-          (error
-           (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
-                                        (buffer-name buffer)
-                                        (gemini-companion-ui-error-text error))
-           (kill-buffer buffer)
-           (gemini-companion-cli-edit--end terminal live-p answer))))))))
+        (with-current-buffer buffer
+          (gemini-companion-cli-edit--set-up .text terminal live-p answer))
+        (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)
+        buffer)))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI in TERMINAL, and select it if the user is in TERMINAL."
@@ -216,7 +207,8 @@ Return the buffer if the user can edit there."
 (defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
   "Let the user edit TEXT here, for a CLI in TERMINAL or nil; obey nothing in it.
 For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
-  (gemini-companion-compose-mode)
+  ;; A function in `text-mode-hook' may fail.
+  (gemini-companion-log-errors "a text to edit" (gemini-companion-compose-mode))
   (insert text)
   (gemini-companion-heavy-show-hidden)
   (set-buffer-modified-p nil)
