@@ -189,28 +189,21 @@ Return nil if it is too early for that."
 (defun gemini-companion-tool-go-on (call function)
   "Call FUNCTION for CALL, unless that has ended.
 If it signals an error, CALL fails.  For timers and other callbacks: the
-current buffer, point there and the match data stay as they are; but where
-FUNCTION replaces text, point is where it puts it."
+current buffer and the match data stay as they are."
   (save-match-data
     ;; A hidden tool tells Emacs something, even if nobody waits for the answer.
     (when (if (gemini-companion-tool-hidden-p call)
               (not (gemini-companion-tool-call-outcome call))
             (gemini-companion-tool-live-p call))
-      (let ((buffer (current-buffer))
-            (point (point))
-            (tick (buffer-chars-modified-tick)))
-        (condition-case problem
-            (save-current-buffer
-              (let ((inhibit-quit nil)
-                    (throw-on-input nil))
-                (funcall function)))
-          (quit (gemini-companion-tool-fail call "The user has interrupted this"))
-          (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
-          (error (gemini-companion-tool--fail-by-fault
-                  call (gemini-companion-ui-error-text problem))))
-        (when (and (eq buffer (current-buffer))
-                   (eql tick (buffer-chars-modified-tick)))
-          (goto-char point))))))
+      (condition-case problem
+          (save-current-buffer
+            (let ((inhibit-quit nil)
+                  (throw-on-input nil))
+              (funcall function)))
+        (quit (gemini-companion-tool-fail call "The user has interrupted this"))
+        (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
+        (error (gemini-companion-tool--fail-by-fault
+                call (gemini-companion-ui-error-text problem)))))))
 
 (defun gemini-companion-tool-hidden-p (call)
   "Return non-nil if CALL is of a tool for hooks, which models do not know."
