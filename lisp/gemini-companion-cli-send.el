@@ -332,11 +332,7 @@ return the one with the innermost directory around the project."
           (review (user-error "Emacs cannot type to the CLI of this change; go to its terminal"))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
-           (user-error (if (gemini-companion-cli-all)
-                           "Emacs cannot type to a CLI outside of it; \
-M-x gemini-companion-run starts one inside"
-                         "No CLI runs in a terminal of Emacs; \
-M-x gemini-companion-run starts one")))
+           (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))
           ((length= running 1) (caar running))
           ((gemini-companion-cli-run-terminal-around root #'identity))
           (t (user-error "No CLI runs for %s; M-x gemini-companion-run starts one" root)))))

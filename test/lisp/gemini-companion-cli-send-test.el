@@ -380,18 +380,6 @@ SENT is bound to a function that returns the text sent to it."
 
 (defvar flycheck-checkers)
 (defvar flycheck-current-errors)
-(ert-deftest gemini-companion-cli-send/a-cli-outside-of-emacs-is-told-from-none ()
-  "What the user would type may be the answer to its question."
-  (gemini-companion-test-with-client client
-    (cl-letf (((symbol-function 'gemini-companion-cli-run-terminals) #'ignore))
-      (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
-                     "Emacs cannot type to a CLI outside of it; \
-M-x gemini-companion-run starts one inside"))
-      (fake-cli-terminate client)
-      (gemini-companion-test-wait "its end" (lambda () (null (gemini-companion-cli-all))))
-      (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
-                     "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one")))))
-
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 
