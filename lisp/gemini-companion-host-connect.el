@@ -190,7 +190,7 @@ and selection, and propose changes.  Connect? " name))
 It ends with BUFFER."
   (require 'tramp)
   (let* ((directory (file-truename (make-temp-file "gemini-" t)))
-         (name (gemini-companion-host-connect--sandbox-name root))
+         (name (file-name-nondirectory directory))
          ;; This is what the CLI calls its directory.
          (there (directory-file-name (file-truename root)))
          (connection (gemini-companion-host-connection-add
@@ -204,14 +204,6 @@ It ends with BUFFER."
     (gemini-companion-host-connection-add-root connection there)
     (gemini-companion-host-connection-start connection)
     connection))
-
-(defun gemini-companion-host-connect--sandbox-name (root)
-  "Return the name of a new sandbox for the project in ROOT."
-  (cl-loop with base = (replace-regexp-in-string
-                        "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root)))
-           for number from 1
-           for name = (if (= number 1) base (format "%s-%d" base number))
-           unless (gemini-companion-host-named (format "/sandbox:%s:" name)) return name))
 
 (defun gemini-companion-host-connect-sandbox-environment (buffer agent environment)
   "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."

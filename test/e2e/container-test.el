@@ -283,8 +283,8 @@ exec %s %s \"$@\"\n"
           (gemini-companion-test-wait-eval
            emacs `(with-current-buffer (get-file-buffer ,file)
                     (equal (buffer-string) "one\nzwei\ndrei")))
-          (should (string-search
-                   "sandbox:project: connected"
+          (should (string-match-p
+                   "sandbox:gemini-[^ ]+: connected"
                    (gemini-companion-test-eval
                     emacs '(progn (save-window-excursion (gemini-companion-status))
                                   (with-current-buffer "*gemini status*"
