@@ -77,13 +77,6 @@ It names the host of DIRECTORY, and those that are lost."
              concat (cond ((gemini-companion-host-lost host) (concat " lost@" title))
                           ((eq host here) (concat "@" title))))))
 
-(defun gemini-companion-host-state ()
-  "Return which hosts are lost, as the end of a text for the user."
-  (cl-loop for host in gemini-companion-host-all
-           if (gemini-companion-host-lost host)
-           concat (format ", the connection to %s is lost"
-                          (gemini-companion-host-title (gemini-companion-host-prefix host)))))
-
 ;;;; Names
 
 (defun gemini-companion-host-of-name (file)

@@ -203,7 +203,7 @@ It would accept the next change, or answer yes to the next question."
               (and (gemini-companion-cli-in-state 'asking) ", a CLI asks a question")
               (and (gemini-companion-cli-in-state 'working) ", a CLI is working")
               (and gemini-companion-context-paused ", context paused")
-              (gemini-companion-host-state)))))
+              (gemini-companion-host-mode-line "")))))
 
 (defun gemini-companion--help-echo (&rest _)
   "Return the tooltip of the mode line."

@@ -544,7 +544,7 @@ esac")
         (gemini-companion-host-connect-test--await connection '(lost))
         (dolist (directory (list there "/src/"))
           (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
-        (should (string-suffix-p ", the connection to build is lost" (gemini-companion-state)))
+        (should (string-suffix-p " lost@build" (gemini-companion-state)))
         ;; The user need not wait for the next attempt.
         (cl-decf (gemini-companion-host-connection-lost-since connection) 1000)
         (gemini-companion-test-wait
