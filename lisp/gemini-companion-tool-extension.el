@@ -298,7 +298,6 @@ Then call FUNCTION with a message, or nil, and whether that is an error."
    (lambda (files used)
      (let* ((host (and connection (gemini-companion-host-connection-name connection)))
             (title (concat (gemini-companion-agent-get agent :title) (and host " on ") host))
-            (home (gemini-companion-tool-extension--home agent))
             (state (gemini-companion-tool-extension--judge connection agent files))
             (changes (unless (stringp state)
                        (gemini-companion-tool-extension--changes agent what files))))
@@ -315,13 +314,8 @@ Then call FUNCTION with a message, or nil, and whether that is an error."
                                 ((eq what 'enable)
                                  (concat "The model of " title " can use Emacs"
                                          (and changes " when the CLI next starts")))
-                                ((not (and changes (eq what 'disable))) nil)
-                                (connection (concat "Removed the tools of Emacs from " title))
-                                (t
-                                 (concat "Removed "
-                                         (mapconcat (lambda (it)
-                                                      (abbreviate-file-name (concat home (car it))))
-                                                    (reverse changes) ", "))))
+                                ((and changes (eq what 'disable))
+                                 (concat "Removed the tools of Emacs from " title)))
                           fault)))))))))
 
 (defun gemini-companion-tool-extension--write (connection agent changes function)

@@ -280,8 +280,9 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
     (gemini-companion-tools-enable)
     (gemini-companion-tools-disable)
     (should (equal (gemini-companion-tool-extension-test--files) '(".gemini" ".qwen")))
-    (should (gemini-companion-tool-extension-test--said-p "Removed ~/.gemini/"))
-    (should (gemini-companion-tool-extension-test--said-p "Removed ~/.qwen/extensions/"))))
+    (dolist (title '("Gemini CLI" "Qwen Code"))
+      (should (gemini-companion-tool-extension-test--said-p
+               (concat "Removed the tools of Emacs from " title))))))
 
 (ert-deftest gemini-companion-tool-extension/disabling-leaves-what-the-user-has ()
   (gemini-companion-tool-extension-test--with 'yes
@@ -290,10 +291,7 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
     (gemini-companion-tool-extension-test--write ".gemini/extensions/emacs/notes" "mine")
     (gemini-companion-tools-disable)
     (should (equal (gemini-companion-tool-extension-test--files)
-                   '(".gemini/extensions/emacs/notes" ".gemini/policies/mine.toml" ".qwen")))
-    (should (gemini-companion-tool-extension-test--said-p
-             "~/.gemini/extensions/emacs/gemini-extension.json"))
-    (should (gemini-companion-tool-extension-test--said-p "~/.gemini/policies/emacs.toml"))))
+                   '(".gemini/extensions/emacs/notes" ".gemini/policies/mine.toml" ".qwen")))))
 
 (ert-deftest gemini-companion-tool-extension/disabling-needs-no-module ()
   "And nobody needs to remember what was enabled."
