@@ -93,7 +93,7 @@ return the number of the first such line in THEIRS."
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
   (lines nil :documentation "(BEFORE . AFTER), the lines of both, nil if that is not known.")
   (unmarked nil :documentation "Non-nil if the file has a byte order mark, and the text has none.")
-  (recoded nil :documentation "Words that say that the file is not in UTF-8, which it becomes.")
+  (recoded nil :documentation "Non-nil if the file is not in UTF-8, which it becomes.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
 
 (defun gemini-companion-change-of (path bytes text)
@@ -107,13 +107,11 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
           (t
            (pcase-let* ((utf-8 (gemini-companion-change--decode-utf-8 bytes text))
                         (before (or utf-8 (gemini-companion-change--guess path bytes text)))
-                        (recoded (if utf-8 (gemini-companion-change--declared path bytes text)
-                                   "is not in UTF-8"))
                         (`[,added ,removed ,total ,_]
                          (gemini-companion--mod-diff before text nil))
                         (after (+ total added (- removed))))
              (gemini-companion-change--make
-              :new new :added added :removed removed :recoded recoded
+              :new new :added added :removed removed :recoded (not utf-8)
               :lines (cons total after)
               :unmarked (and (gemini-companion-change--marked-p bytes)
                              (not (string-prefix-p "\ufeff" text)))
@@ -134,30 +132,12 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                                (string-match-p "[^\r]\n" bytes)
                                (not (string-search "\r\n" text))
                                "All line ends become CRLF")
-                          (and recoded "Encoding becomes UTF-8")))))))))
+                          (and (not utf-8) "Encoding becomes UTF-8")))))))))
 
 (defun gemini-companion-change-ascii-p (text)
   "Return non-nil if TEXT is ASCII, as most texts are, or unibyte.
 This takes no time, unlike a search."
   (= (string-bytes text) (length text)))
-
-(defun gemini-companion-change--declared (path bytes text)
-  "Return words for the user if PATH or TEXT declares another encoding than UTF-8.
-In a file with BYTES that are not ASCII, or a TEXT that is, it does not matter."
-  (when (and (not (gemini-companion-change-ascii-p text))
-             (not (string-match-p "[^[:ascii:]]" bytes)))
-    (with-temp-buffer
-      (insert text)
-      (goto-char (point-min))
-      (cl-letf ((file-name-handler-alist nil) ; PATH may be remote
-                (inhibit-message t)
-                ((symbol-function 'display-warning) #'ignore))
-        (unless (memq (save-match-data
-                        ;; A long line may overflow the stack of regexps.
-                        (coding-system-type (ignore-errors
-                                              (set-auto-coding path (buffer-size)))))
-                      '(utf-8 raw-text undecided))
-          "says that it is not in UTF-8")))))
 
 (defun gemini-companion-change-deletion-p (before after)
   "Return non-nil if a change from BEFORE to AFTER lines removes most of them."

@@ -579,10 +579,9 @@ or wrote it without your edits."
     (gemini-companion-history-list--ask
      (concat (and (not (member current (list nil before)))
                   (format "%s %s.  " file (gemini-companion-history-list--warning entry current)))
-             (when-let* ((current)
-                         (recoded (gemini-companion-change-recoded
-                                   (gemini-companion-change-of path current after))))
-               (format "%s %s, but will be.  " file recoded))
+             (and current
+                  (gemini-companion-change-recoded (gemini-companion-change-of path current after))
+                  (format "%s is not in UTF-8, but will be.  " file))
              (format "Write the text of this change to %s? " file)))
     (gemini-companion-history-list--replace
      entry current (gemini-companion-file-encode after before))

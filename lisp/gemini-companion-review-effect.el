@@ -221,9 +221,8 @@ unsaved then.  UNMERGED is as in REVIEW.  Return non-nil if so."
            (format "%s has a byte order mark, which %s would drop.  Accept? "
                    (gemini-companion-review-file review) title))
           ((gemini-companion-change-recoded change)
-           (format "%s %s; %s would write all of it in UTF-8%s.  Accept? "
-                   (gemini-companion-review-file review)
-                   (gemini-companion-change-recoded change) title
+           (format "%s is not in UTF-8; %s would write all of it in UTF-8%s.  Accept? "
+                   (gemini-companion-review-file review) title
                    (if (string-search "\ufffd" text) ", with U+FFFD for what it could not read"
                      ""))))))
 

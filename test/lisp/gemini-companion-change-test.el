@@ -35,26 +35,12 @@
          ("one" "two" "+1 -1")
          (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
          ("caf\351\n" "caf\ufffd\n" "+1 -1" "Encoding becomes UTF-8")
-         ;; What is still ASCII may declare to be in something else.
-         ("-*- coding: latin-1 -*-\n" "-*- coding: latin-1 -*-\né\n" "+1 -0" "Encoding becomes UTF-8")
-         (nil "-*- coding: latin-1 -*-\né\n" "+2" "Encoding becomes UTF-8")
-         ("-*- coding: latin-1 -*-\n" "-*- coding: latin-1 -*-\ne\n" "+1 -0")
-         ("-*- coding: latin-1 -*-\n\303\251\n" "-*- coding: latin-1 -*-\nè\n" "+1 -1")
-         ("-*- coding: latin-1 -*-\n" "-*- coding: utf-8 -*-\né\n" "+2 -1")
-         ("-*- coding: nonsense -*-\n" "-*- coding: nonsense -*-\né\n" "+1 -0")
          (unreadable "one\n" "?")))
     (ert-info ((format "%S to %S" bytes text))
       (should (equal (gemini-companion-change-test--of bytes text) expected)))))
 
 (ert-deftest gemini-companion-change/a-large-text-is-not-counted ()
   (should (equal (gemini-companion-change-test--of "one\n" (make-string 4000000 ?x)) '("large"))))
-
-(ert-deftest gemini-companion-change/a-first-line-of-a-megabyte-hides-no-remark ()
-  "Emacs fails to look for an encoding there."
-  (should (equal (gemini-companion-change-test--of
-                  (apply #'concat (make-list 20 "line\n"))
-                  (concat "# -*- " (apply #'concat (make-list 200000 "coding: ")) "é -*-\n"))
-                 '("+1 -20" "Removes 20 of 20 lines"))))
 
 (ert-deftest gemini-companion-change/any-text-is-compared-and-merged ()
   "Texts may have raw bytes, which are not characters."
