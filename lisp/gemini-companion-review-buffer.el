@@ -195,22 +195,8 @@ unsaved edits visits the file, it is the text of that buffer."
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
                       (error "It is too large, or no longer a file that Emacs can read"))
-                    (list (gemini-companion-review-buffer--on-disk-title review bytes)
-                          (gemini-companion-review-text-of-file review bytes))))
+                    (list "On disk" (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
-
-(defun gemini-companion-review-buffer--on-disk-title (review bytes)
-  "Return a function that returns a title for BYTES, which REVIEW's file now has.
-They stay on screen when the file changes, until the view is shown again."
-  (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-file-stamp path)))
-    (lambda ()
-      (if (if (memq (gemini-companion-review-conflict review) '(changed deleted))
-              (equal stamp (gemini-companion-file-stamp path))
-            ;; Edits that were merged may have been saved.
-            (equal bytes (gemini-companion-review-base review)))
-          "On disk"
-        "Was on disk"))))
 
 (defun gemini-companion-review-buffer-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."
@@ -238,14 +224,14 @@ SLOT is where `gemini-companion-change-regions' has the lines of BUFFER."
 
 (defun gemini-companion-review-buffer--read-only (review part title text)
   "Return a new read-only buffer of REVIEW, which contains TEXT.
-PART is for its name, and TITLE, or what that returns, for its header line."
+PART is for its name, and TITLE for its header line."
   (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
     (with-current-buffer buffer
       (gemini-companion-review-buffer--fill
        review
        (lambda (review)
          (gemini-companion-review-buffer--fit
-          `((0 . ,(if (functionp title) (funcall title) title))
+          `((0 . ,title)
             ,(gemini-companion-review-buffer--path review))))
        text)
       (setq buffer-read-only t))

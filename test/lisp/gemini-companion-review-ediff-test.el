@@ -605,32 +605,6 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                      '("one\ntwo\nthree\nfour\nfive\n" "1\ntwo\nthree\nfour\nfive\n")))
       (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept))))))
 
-(ert-deftest gemini-companion-review-ediff/the-text-of-a-file-that-has-changed-is-not-called-that-on-disk ()
-  (gemini-companion-test-with-client client
-    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n"))
-          (title (lambda ()
-                   (with-current-buffer
-                       (buffer-local-value 'ediff-buffer-A (car ediff-session-registry))
-                     (string-trim (gemini-companion-review-buffer--header-line))))))
-      (should (string-prefix-p "On disk  " (funcall title)))
-      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
-      (gemini-companion-review-popup--check-file)
-      (should (string-prefix-p "Was on disk  " (funcall title)))
-      (gemini-companion-review-merge)
-      (should (string-prefix-p "On disk  " (funcall title)))
-      ;; Edits are merged, and then saved.
-      (with-current-buffer "a.txt"
-        (revert-buffer nil t)
-        (goto-char (point-max))
-        (insert "mine\n")
-        (gemini-companion-review-popup--check-file)
-        (gemini-companion-review-merge)
-        (should (string-prefix-p "On disk  " (funcall title)))
-        (save-buffer)
-        (gemini-companion-review-popup--check-file))
-      (should (string-prefix-p "Was on disk  " (funcall title)))
-      (gemini-companion-review-reject review))))
-
 (ert-deftest gemini-companion-review-ediff/changes-on-disk-are-merged-even-if-unsaved-edits-overlap ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
