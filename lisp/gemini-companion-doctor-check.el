@@ -216,10 +216,6 @@ of the CLI and other clients look for this Emacs through the proxy." proxy)
              "Add 127.0.0.1,localhost to NO_PROXY in its environment, or start it with \
 M-x gemini-companion-run, which takes care of that.")))))
 
-(defun gemini-companion-doctor-check--without (name program)
-  "Return the command that runs PROGRAM without the variable NAME."
-  (format (if (eq system-type 'windows-nt) "$env:%s=$null; %s" "env -u %s %s") name program))
-
 (defun gemini-companion-doctor-check--sandbox (case)
   "Check whether the CLI in CASE runs itself in a container."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case
@@ -228,19 +224,12 @@ M-x gemini-companion-run, which takes care of that.")))))
                (`(,name . ,path) (gemini-companion-agent-get agent :sandbox)))
     (when (and (gemini-companion-cli-search-sandbox-p agent directory nil environment)
                (not (gemini-companion-doctor-check--session-p case)))
-      (pcase-let* ((program (gemini-companion-cli-run-program agent))
-                   (`(,cause . ,without)
-                    (if (gemini-companion-agent-getenv name environment)
-                        (cons name (gemini-companion-doctor-check--without name program))
-                      (cons (format "%s in %s" (mapconcat #'symbol-name path ".")
-                                    (cdr (gemini-companion-cli-search-setting settings path)))
-                            (concat program " --sandbox=false")))))
-        (list 'note
-              (format "The CLI runs itself in a sandbox (%s), from which it cannot reach \
-this Emacs."
-                      cause)
-              (concat "Start it with M-x gemini-companion-run, which takes care of that; or start \
-it without a sandbox: " without))))))
+      (list 'note
+            (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
+                    (if (gemini-companion-agent-getenv name environment) name
+                      (format "%s in %s" (mapconcat #'symbol-name path ".")
+                              (cdr (gemini-companion-cli-search-setting settings path)))))
+            "Start it with M-x gemini-companion-run, which takes care of that."))))
 
 ;;;; Checks of the CLI's settings
 

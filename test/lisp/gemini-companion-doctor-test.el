@@ -580,8 +580,7 @@ It has no other variables with which a CLI finds this Emacs."
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
-          "-> Start it with M-x gemini-companion-run"
-          "without a sandbox: env -u GEMINI_SANDBOX gemini")
+          "-> Start it with M-x gemini-companion-run")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm"
           "set PATH and `exec-path'")))
     (gemini-companion-doctor-test--with
