@@ -496,13 +496,8 @@ If it is one of SEVERAL, they are few, so that all can be read."
     (delq nil
           (list (and warning (concat file " " warning))
                 (and (not several) (eq outcome 'unreviewed)
-                     (format "Only the CLI knows what %s contained before%s; this changes it by %s"
+                     (format "Only the CLI knows what %s contained before; this changes it by %s"
                              file
-                             ;; It has read them as LF, and written all as CRLF.
-                             (if (and bytes (string-search "\r\n" bytes)
-                                      (not (string-match-p "[^\r]\n" bytes)))
-                                 ", but not its line ends, which will all be CRLF"
-                               "")
                              (gemini-companion-change-size
                               (gemini-companion-change-of
                                path current

@@ -450,19 +450,6 @@ Undo the change to a.txt? "))))
                        '("Only the CLI knows what b.txt contained before; this changes it by +0 -1.  \
 This deletes b.txt.  Undo the change to b.txt? ")))))))
 
-(ert-deftest gemini-companion-tool-hooks/the-user-is-told-that-an-undo-may-change-line-ends ()
-  "Clients read any line ends as LF, and write all as CRLF if some are."
-  (gemini-companion-tool-hooks-test--with-history
-    (let ((file (gemini-companion-test-file "a.txt" "mixed\r\nends\r\n2\r\n")))
-      (gemini-companion-test-call-tool
-       "noteEdit" file "replace" "mixed\nends\n1\n" "mixed\nends\n2\n")
-      (gemini-companion-test-with-answer 'no
-        (should-error (gemini-companion-history-list-undo (car (gemini-companion-history-all)))
-                      :type 'user-error)
-        (should (equal gemini-companion-test-questions
-                       '("Only the CLI knows what a.txt contained before, but not its line ends, \
-which will all be CRLF; this changes it by +1 -1.  Undo the change to a.txt? ")))))))
-
 (ert-deftest gemini-companion-tool-hooks/no-edit-outside-of-the-project-is-recorded ()
   "Whoever has the token could let the user undo, and so write, anything anywhere."
   (gemini-companion-tool-hooks-test--with-history
