@@ -75,17 +75,6 @@ You can show them again, and undo them."
                                      (gemini-companion-change-of path before after)))))))
           (gemini-companion-history-all)))
 
-(defun gemini-companion-history-list--drop ()
-  "Update the list, even out of sight, if it keeps dropped changes and their texts."
-  (gemini-companion-log-errors "history"
-    (when-let* ((buffer (get-buffer "*gemini history*")))
-      (with-current-buffer buffer
-        (when (seq-difference (mapcar #'car tabulated-list-entries)
-                              (gemini-companion-history-all) #'eq)
-          (gemini-companion-review-list-print))))))
-
-(add-hook 'gemini-companion-review-change-hook #'gemini-companion-history-list--drop)
-
 (defun gemini-companion-history-list--print-entry (entry columns)
   "Print the COLUMNS of ENTRY, after its prompt if the line above has another.
 The changes of a prompt are together only if the list is sorted by time."

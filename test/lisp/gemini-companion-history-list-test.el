@@ -34,28 +34,6 @@
       (should (= (length gemini-companion-history--entries) 2)))))
 
 ;; It kept their texts, of up to megabytes.
-(ert-deftest gemini-companion-history-list/a-list-out-of-sight-forgets-what-the-history-drops ()
-  "It is left alone otherwise, and point stays on its line."
-  (gemini-companion-test-with-lists client
-    (let ((gemini-companion-history--max-entries 2))
-      (dolist (file '("a.txt" "b.txt"))
-        (gemini-companion-review-reject (gemini-companion-test-propose client file "1")))
-      (gemini-companion-history-list)
-      (let ((list (current-buffer))
-            (name (lambda (cells)
-                    (file-name-nondirectory (substring-no-properties (aref cells 2))))))
-        (should (equal (funcall name (tabulated-list-get-entry)) "b.txt"))
-        (switch-to-buffer "other")
-        (gemini-companion-review-reject (gemini-companion-test-propose client "c.txt" "1"))
-        (with-current-buffer list
-          (should (equal (mapcar (lambda (entry) (funcall name (cadr entry))) tabulated-list-entries)
-                         '("c.txt" "b.txt")))
-          (should-not (string-search "a.txt" (buffer-string)))
-          (should (equal (funcall name (tabulated-list-get-entry)) "b.txt"))
-          (let ((tick (buffer-chars-modified-tick)))
-            (gemini-companion-test-propose client "d.txt" "1")
-            (should (= tick (buffer-chars-modified-tick)))))))))
-
 (ert-deftest gemini-companion-history-list/a-host-pushes-out-only-its-own-changes ()
   (let ((gemini-companion-history--entries nil)
         (gemini-companion-history--max-entries 2))
