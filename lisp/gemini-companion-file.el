@@ -44,10 +44,6 @@
 (defvar gemini-companion-file--states nil
   "What is known of files on hosts, an alist by their names in Emacs, newest first.")
 
-(defvar gemini-companion-file-needed-functions nil
-  "Functions that may need to know a file on a host.
-Each is called with its name, and returns non-nil if it does.")
-
 (defun gemini-companion--handle-host-file (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
 BYTES are nil if there is no file, and `unreadable' if they are not known.
@@ -98,26 +94,17 @@ These, STAMP and MODIFIED are as in the event `host-file'."
   (cdr (assoc path gemini-companion-file--states)))
 
 (defun gemini-companion-file--limit (host)
-  "Forget files on HOST, a prefix, that exceed the limits, the oldest first.
-Keep those that somebody needs; if these are too large, forget the contents
-of the newest file, which is on HOST."
-  (let ((count 0)
-        (size 0))
-    (setq gemini-companion-file--states
-          (cl-loop for (path . state) in gemini-companion-file--states
-                   for bytes = (gemini-companion-file--state-bytes state)
-                   for length = (if (stringp bytes) (length bytes) 0)
-                   for elsewhere = (not (equal host (gemini-companion-file--state-host state)))
-                   if (or elsewhere
-                          (and (< count gemini-companion-file--max-states)
-                               (<= (+ size length) gemini-companion-file--max-size))
-                          (run-hook-with-args-until-success
-                           'gemini-companion-file-needed-functions path))
-                   collect (cons path state)
-                   and unless elsewhere do (cl-incf count) (cl-incf size length)))
-    (when (> size gemini-companion-file--max-size)
-      (setf (gemini-companion-file--state-bytes (cdar gemini-companion-file--states))
-            'unreadable))))
+  "Forget files on HOST, a prefix, that exceed the limits, the oldest first."
+  (setq gemini-companion-file--states
+        (cl-loop for (path . state) in gemini-companion-file--states
+                 for bytes = (gemini-companion-file--state-bytes state)
+                 for own = (equal host (gemini-companion-file--state-host state))
+                 count own into count
+                 sum (if (and own (stringp bytes)) (length bytes) 0) into size
+                 if (or (not own)
+                        (and (<= count gemini-companion-file--max-states)
+                             (<= size gemini-companion-file--max-size)))
+                 collect (cons path state))))
 
 (defun gemini-companion-file--flush (path host)
   "Make Tramp, if loaded, forget what it knows of the file PATH on HOST, a prefix."

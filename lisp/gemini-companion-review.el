@@ -214,13 +214,6 @@ current buffer has ended; then take that off the screen."
            (gemini-companion-review--remove mine)
            (gemini-companion-review-check-open mine)))))
 
-(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-review--of-file-p)
-
-(defun gemini-companion-review--of-file-p (path)
-  "Return non-nil if a review of the file PATH awaits a decision."
-  (cl-loop for review in gemini-companion-review--open
-           thereis (equal (gemini-companion-review-path review) path)))
-
 ;;;; State: proposed
 
 (defun gemini-companion-review-add (review)

@@ -371,8 +371,6 @@ Hosts report times in seconds, so a different text is somebody else's."
                (gemini-companion-file-written-p
                 path (gemini-companion-review-text-of-buffer buffer)))))))
 
-(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--find-watched)
-
 (defun gemini-companion-write--find-watched (path)
   "Return the record of the file PATH if a client may write it, or nil."
   (cl-loop for watched in gemini-companion-write--files

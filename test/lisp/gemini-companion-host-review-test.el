@@ -647,35 +647,11 @@ DECIDE is called with the client and the review."
                        (concat gemini-companion-test-host-prefix "/p/c")))
           (should (gemini-companion-file-exists-p
                    (concat gemini-companion-test-host-prefix "/p/c"))))
-        ;; What a review needs stays.
-        (let ((gemini-companion-file-needed-functions
-               (list (lambda (path) (string-suffix-p "/p/c" path)))))
-          (dotimes (n 200)
-            (funcall tell (format "%d" n) "x"))
-          (should (funcall known "c")))
         ;; Other hosts do not matter.
         (gemini-companion-file-note "/mock:other:/a" "x" "1" nil)
         (dotimes (n 200)
           (funcall tell (format "%d" n) "x"))
         (should (gemini-companion-file-known "/mock:other:/a"))))))
-
-(ert-deftest gemini-companion-host-review/what-a-review-needs-is-not-forgotten ()
-  "Nor what is awaited after it, whatever else the host tells."
-  (gemini-companion-test-with-host client
-    (let* ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
-           (path (gemini-companion-review-path review))
-           (flood (lambda ()
-                    (dotimes (n 150)
-                      (gemini-companion-bridge-handle-event
-                       'host-file (format "%s/p/%d" gemini-companion-test-host-prefix n)
-                       "x" "s" 1700000000))
-                    (gemini-companion-file-known path))))
-      (should (funcall flood))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review)
-      (should (funcall flood))
-      (setq gemini-companion-write--files nil)
-      (should-not (funcall flood)))))
 
 (ert-deftest gemini-companion-host-review/a-closed-host-ends-its-reviews ()
   (gemini-companion-test-with-host client
