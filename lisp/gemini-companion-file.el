@@ -38,8 +38,7 @@
   (host nil :documentation "The prefix of the host.")
   (bytes nil :documentation "Its contents, nil if there is no file, or `unreadable'.")
   (stamp nil :documentation "A string that changes when the file is written.")
-  (modified nil :documentation "When it was written, in seconds since 1970, or nil.")
-  (earlier nil :documentation "Up to ten such times that were reported before."))
+  (modified nil :documentation "When it was written, in seconds since 1970, or nil."))
 
 (defvar gemini-companion-file--states nil
   "What is known of files on hosts, an alist by their names in Emacs, newest first.")
@@ -79,13 +78,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
                                       (length> bytes gemini-companion-file--max-size))
                                  'unreadable
                                bytes)
-                      :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)
-                      :earlier (and before
-                                    (seq-take
-                                     (delete-dups
-                                      (cons (gemini-companion-file--state-modified before)
-                                            (gemini-companion-file--state-earlier before)))
-                                     10))))
+                      :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)))
           gemini-companion-file--states)
     (gemini-companion-file--limit host)))
 
@@ -244,16 +237,7 @@ unless EXACTLY is non-nil."
   (let ((visited (gemini-companion-file-visited-time buffer))
         (modified (gemini-companion-file--state-modified
                    (gemini-companion-file--state-of path))))
-    (and visited modified (>= (- visited modified) 2)
-         ;; Its text is older if the file had a time in the future, as when clocks differ.
-         (not (gemini-companion-file--reported-p path visited)))))
-
-(defun gemini-companion-file--reported-p (path time)
-  "Return non-nil if the host of PATH has reported that it was written at TIME."
-  (pcase-let (((cl-struct gemini-companion-file--state modified earlier)
-               (gemini-companion-file--state-of path)))
-    (cl-loop for reported in (cons modified earlier)
-             thereis (and reported (< (abs (- time reported)) 2)))))
+    (and visited modified (>= (- visited modified) 2))))
 
 (defun gemini-companion-file-visited-time (buffer)
   "Return when the file of BUFFER was written, as far as Emacs knows.
@@ -456,27 +440,12 @@ FILE must keep its owner and other names."
                  (file-attribute-size attributes)
                  (file-attribute-inode-number attributes))))))
 
-(defun gemini-companion-file-modtime (path buffer)
-  "Return when the file PATH was written, for `set-visited-file-modtime' in BUFFER."
+(defun gemini-companion-file-modtime (path)
+  "Return when the file PATH was written, for `set-visited-file-modtime'."
   (if-let* ((state (gemini-companion-file--state-of path)))
       (let ((modified (gemini-companion-file--state-modified state)))
-        (cond ((not modified) 0)
-              ;; Tramp compares the time of the link, which stays.
-              ((gemini-companion-file--by-link-p path buffer)
-               (with-current-buffer buffer (visited-file-modtime)))
-              (t (time-convert modified 'list))))
+        (if modified (time-convert modified 'list) 0))
     (file-attribute-modification-time (file-attributes (file-truename path)))))
-
-(defun gemini-companion-file--by-link-p (path buffer)
-  "Return non-nil if BUFFER visits the file PATH, on a host, by a link to it.
-A link to its directory does not count."
-  (let ((name (buffer-file-name buffer))
-        (visited (gemini-companion-file-visited-time buffer)))
-    (and visited
-         (not (equal name path))
-         (not (and (equal (gemini-companion-file-nondirectory name)
-                          (gemini-companion-file-nondirectory path))
-                   (gemini-companion-file--reported-p path visited))))))
 
 ;;;; Encoding
 

@@ -505,7 +505,7 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
           (with-current-buffer buffer
             (let* ((file (if host path buffer-file-name))
                    ;; Before the text is read: Emacs must notice what is written meanwhile.
-                   (modtime (gemini-companion-file-modtime file buffer))
+                   (modtime (gemini-companion-file-modtime file))
                    (coding (gemini-companion-write--read file source)))
               (when (and (or merged
                              (not (buffer-modified-p))
