@@ -144,7 +144,6 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
           (gemini-companion-review-intact-function review) nil
           gemini-companion-review-window-current nil))
   (remove-hook 'delete-frame-functions #'gemini-companion-review-window--note-deleted-frame)
-  (remove-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-review-window--note-closed-tab)
   (gemini-companion-review-window-stop view))
 
 (defun gemini-companion-review-window--record-windows (view focus)
@@ -175,12 +174,11 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
 ;;;; Dismissed by something else
 
 (defun gemini-companion-review-window--watch (view)
-  "Dismiss VIEW when one of its buffers, its frame or its tab goes away."
+  "Dismiss VIEW when one of its buffers or its frame goes away."
   (dolist (buffer (gemini-companion-review-window-buffers view))
     (with-current-buffer buffer
       (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t)))
-  (add-hook 'delete-frame-functions #'gemini-companion-review-window--note-deleted-frame)
-  (add-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-review-window--note-closed-tab))
+  (add-hook 'delete-frame-functions #'gemini-companion-review-window--note-deleted-frame))
 
 (defun gemini-companion-review-window-dismiss-soon ()
   "Dismiss the view on screen, a part of which is being killed.
@@ -208,18 +206,6 @@ An indirect clone of such a buffer has the same hooks, but does not count."
   (gemini-companion-log-errors "closing"
     (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window-current))
       (gemini-companion-review-window-dismiss-soon))))
-
-(defun gemini-companion-review-window--note-closed-tab (tab &optional last)
-  "Dismiss the view if it is in TAB, which is being closed.
-If that is the LAST one, Emacs does not close it."
-  (gemini-companion-log-errors "closing"
-    (let ((view gemini-companion-review-window-current))
-      (when (cond (last nil)
-                  ((eq (car tab) 'current-tab)
-                   (seq-some #'get-buffer-window
-                             (remq nil (gemini-companion-review-window-buffers view))))
-                  (t (gemini-companion-review-window--in-tab-p view tab)))
-        (gemini-companion-review-window-dismiss-soon)))))
 
 (defun gemini-companion-review-window--in-tab-p (view tab)
   "Return non-nil if VIEW is in TAB, which is not the current tab."

@@ -359,7 +359,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
           (should (equal (mapcar #'window-buffer (window-list)) before)))
       (tab-bar-close-other-tabs))))
 
-(ert-deftest gemini-companion-review-ediff/closing-the-tab-postpones ()
+(ert-deftest gemini-companion-review-ediff/when-its-tab-was-closed-it-waits ()
   (dolist (from-elsewhere '(nil t))
     (gemini-companion-test-with-client client
       (unwind-protect
@@ -371,25 +371,13 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (tab-bar-close-tab)
               (tab-bar-switch-to-prev-tab)
               (tab-bar-close-tab 2))
-            (gemini-companion-test-wait-removed)
-            (should (eq (gemini-companion-review-state review) 'postponed))
-            (should-not (fake-cli-find-notification client "ide/diffRejected"))
+            (should (equal (gemini-companion-review-popup-state review) "out of sight"))
             (gemini-companion-review-next)
-            (should (gemini-companion-review-ediff-test--proposal-window review)))
+            (should (gemini-companion-review-ediff-test--proposal-window review))
+            (gemini-companion-review-reject review))
         (tab-bar-close-other-tabs)))))
 
 ;; Evil's `:q' tries it before it asks whether to leave Emacs.
-(ert-deftest gemini-companion-review-ediff/the-only-tab-is-not-closed ()
-  (gemini-companion-test-with-client client
-    (let ((review (gemini-companion-review-ediff-test--show client "2\n"))
-          later)
-      (should-error (tab-bar-close-tab))
-      (run-at-time 0 nil (lambda () (setq later t)))
-      (gemini-companion-test-wait "timers to run" (lambda () later))
-      (should (eq (gemini-companion-review-state review) 'shown))
-      (should (gemini-companion-review-ediff-test--proposal-window review))
-      (gemini-companion-review-reject review))))
-
 ;;;; Unsaved edits and files changed on disk
 
 (defun gemini-companion-review-ediff-test--texts ()

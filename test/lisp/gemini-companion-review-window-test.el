@@ -544,24 +544,8 @@ the review is shown again before that, in other windows."
           (should (equal (gemini-companion-review-window-test--windows) windows)))
       (tab-bar-close-other-tabs))))
 
-(ert-deftest gemini-companion-review-window/it-stays-when-another-tab-is-closed ()
-  "Also if it was in the windows of that before."
-  (gemini-companion-review-window-test--each review 'keep
-    (unwind-protect
-        (let ((later nil))
-          (tab-bar-new-tab)
-          (switch-to-buffer (gemini-companion-review-front review))
-          (switch-to-buffer "*scratch*")
-          (tab-bar-switch-to-prev-tab)
-          (tab-bar-close-tab 2)
-          (run-at-time 0 nil (lambda () (setq later t)))
-          (gemini-companion-test-wait "timers to run" (lambda () later))
-          (should (gemini-companion-review-shown-p review))
-          (gemini-companion-review-reject review)
-          (should (equal (gemini-companion-review-window-test--windows) windows)))
-      (tab-bar-close-other-tabs))))
-
 (ert-deftest gemini-companion-review-window/a-tab-of-its-own-goes-with-it ()
+  (tab-bar-mode -1)                     ; another test may have turned it on
   (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-in-new-tab))))
     (dolist (away '(nil t))
       (gemini-companion-review-window-test--each review 'select
