@@ -20,7 +20,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x) ; `replace-region-contents', before Emacs 31
+(require 'subr-x)
 (require 'gemini-companion-change)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -38,9 +38,8 @@
   "Seconds that Emacs may take to fontify a few lines.
 If it is quick, it makes a pause after a fourth of that.")
 
-(defconst gemini-companion-heavy--max-compared 100000
-  "Maximum size in characters of two ASCII texts whose characters are compared.
-For other texts, a 200th of it, since Emacs finds positions in them slowly.")
+(defconst gemini-companion-heavy--max-compared 50000
+  "Maximum size in characters of two texts whose words are compared.")
 
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer must not be fontified."
@@ -107,12 +106,10 @@ Nothing can interrupt it, so it gets more of the text only while it is quick."
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the text of the current buffer by that of the buffer SOURCE.
 Keep markers where their text is: in lines that both texts have and, up to a
-limit, in lines that differ.  Beyond it, keep the words or lines of markers."
+limit, in words that changed lines have in common.  Beyond it, keep their lines."
   (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
          (new (with-current-buffer source (widen) (goto-char (point-min)) (buffer-string)))
-         (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
-         (regions (append (gemini-companion-heavy--regions old new ascii) nil))
-         (most (/ gemini-companion-heavy--max-compared (if ascii 1 200)))
+         (regions (append (gemini-companion-heavy--regions old new) nil))
          (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
          (line 0)
          (compared 0)
@@ -132,24 +129,24 @@ limit, in lines that differ.  Beyond it, keep the words or lines of markers."
                    (stop (funcall skip (- to from))))
               (setq line to
                     compared (+ compared (- end start) (- stop start)))
-              (gemini-companion-heavy--replace
-               start end source stop
-               (cond ((<= compared most) nil)
-                     ;; The module could not compare them, so words neither.
-                     ((or (= last most-positive-fixnum)
-                          (> compared gemini-companion-heavy--max-compared))
-                      'lines)
-                     (t 'words))))))))
+              (if (and (< start (min end stop))
+                       (/= last most-positive-fixnum) ; the module could compare the lines
+                       (<= compared gemini-companion-heavy--max-compared))
+                  (gemini-companion-heavy--replace-words start end source stop)
+                (gemini-companion-heavy--replace-lines start end source stop))
+              (with-current-buffer source (goto-char stop)))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
 
-(defun gemini-companion-heavy--regions (old new ascii)
+(defun gemini-companion-heavy--regions (old new)
   "Return where the texts OLD and NEW differ; all of both if that is not known.
 For the native module, a character and the raw bytes that encode it are the
 same, but positions after them differ.  ASCII texts have neither."
   (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
     (if (or (not (fboundp 'gemini-companion--mod-regions)) ; the mode has not been on
-            (and (not ascii) (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))
+            (and (not (and (gemini-companion-change-ascii-p old)
+                           (gemini-companion-change-ascii-p new)))
+                 (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))
         `[[0 ,most-positive-fixnum 0 ,most-positive-fixnum nil nil nil]]
       (gemini-companion-change-regions old new))))
 
@@ -161,35 +158,26 @@ Undo Tree would save them, and could then not read its file."
      (let ((changes (last entry)))
        (setcar changes (seq-remove (lambda (it) (markerp (car-safe it))) (car changes)))))))
 
-(defun gemini-companion-heavy--replace (start end source stop unit)
-  "Replace the lines from START to END by those from START to STOP of SOURCE.
-If UNIT is `lines', replace line by line; if `words', keep common words; else
-keep common characters."
-  (when (and (eq unit 'words) (< start (min end stop)))
-    (gemini-companion-heavy--replace-words start end source stop)
-    (setq start stop end stop))
-  (when (eq unit 'lines)
-    (goto-char start)
-    (while (< (point) (min end stop))
-      (let* ((bol (point))
-             (old (line-end-position))
-             (new (with-current-buffer source (goto-char bol) (line-end-position))))
-        ;; Before the old text is deleted, so that markers at both of its ends stay there.
-        (insert-buffer-substring source bol new)
-        (delete-region (point) (+ (point) (- old bol)))
-        (setq end (+ end (- new old)))
-        (forward-line)))
-    (setq start (min (point) stop)))
+(defun gemini-companion-heavy--replace-lines (start end source stop)
+  "Replace the lines from START to END by those from START to STOP of SOURCE."
+  (goto-char start)
+  (while (< (point) (min end stop))
+    (let* ((bol (point))
+           (old (line-end-position))
+           (new (with-current-buffer source (goto-char bol) (line-end-position))))
+      ;; Before the old text is deleted, so that markers at both of its ends stay there.
+      (insert-buffer-substring source bol new)
+      (delete-region (point) (+ (point) (- old bol)))
+      (setq end (+ end (- new old)))
+      (forward-line)))
+  (setq start (min (point) stop))
   ;; Insert lines at the end of the line before, so that markers stay at the beginning of the next.
   (let ((shift (if (and (= start end) (eq ?\n (char-before start))
                         (eq ?\n (with-current-buffer source (char-before stop))))
                    1 0)))
-    (with-current-buffer source (narrow-to-region (- start shift) (- stop shift)))
-    ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
-    (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)
-    (with-current-buffer source
-      (widen)
-      (goto-char stop))))
+    (goto-char (- start shift))
+    (insert-buffer-substring source (- start shift) (- stop shift))
+    (delete-region (point) (+ (point) (- end start)))))
 
 (defun gemini-companion-heavy--replace-words (start end source stop)
   "Replace the words from START to END by those from START to STOP of SOURCE."

@@ -391,26 +391,6 @@
             (should (looking-at (concat "^" text))))
           (gemini-companion-write-revert-test--write (mapconcat line all "")))))))
 
-(ert-deftest gemini-companion-write-revert/characters-are-compared-only-where-that-is-fast ()
-  "Comparing texts of 10 000 Russian characters took 48 seconds, without a way to quit."
-  (let* ((compared nil)
-         (real (symbol-function 'replace-region-contents))
-         (text (lambda (factor)
-                 (mapconcat (lambda (line) (concat (make-string 60 (+ ?а (% (* factor line) 31))) "\n"))
-                            (number-sequence 1 50) ""))))
-    (gemini-companion-write-revert-test--with (funcall text 3)
-      (cl-letf (((symbol-function 'replace-region-contents)
-                 (lambda (start end source &rest more)
-                   ;; With an empty text, there is nothing to compare.
-                   (push (min (- end start) (with-current-buffer (funcall source)
-                                              (- (point-max) (point-min))))
-                         compared)
-                   (apply real start end source more))))
-        (gemini-companion-write-revert-test--write (funcall text 7)))
-      (should (equal (buffer-string) (funcall text 7)))
-      (should compared)
-      (should (< (apply #'+ compared) 500)))))
-
 (ert-deftest gemini-companion-write-revert/lines-stay-if-comparing-would-take-too-long ()
   "Also in a text with fields, which commands that move by line respect."
   (let ((gemini-companion-heavy--max-compared 0)
