@@ -96,16 +96,16 @@ Return nil if it cannot be shown."
 
 (defun gemini-companion-review-commands-accept (review)
   "Accept REVIEW as its text now reads; ask first if that would lose something.
-If it has never been on screen, show it instead, or ask if that fails."
+If it has never been on screen, show it instead."
   (cond ((gemini-companion-review-seen review)
          (gemini-companion-review-commands-accept-seen review))
         ((gemini-companion-review-commands--show-first review))
-        (t
-         (gemini-companion-review-commands--ask-unseen review)
-         (gemini-companion-review-commands-accept-seen review))))
+        (t (user-error "%s %s; decide in %s" (gemini-companion-review-file review)
+                       (gemini-companion-review-reason review)
+                       (gemini-companion-review-agent-title review)))))
 
 (defun gemini-companion-review-commands-accept-seen (review &optional by)
-  "Accept REVIEW, which the user has seen or accepts unseen.
+  "Accept REVIEW, which the user has seen or accepts by its name.
 BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
   (unless by
     (gemini-companion-review-commands--check review))
@@ -248,20 +248,6 @@ any unsaved edits stay in their buffer")
             (gemini-companion-review-show review 'select)
             (user-error "Not accepted: copy what is missing, then accept again"))
         (_ (user-error "Not accepted"))))))
-
-(defun gemini-companion-review-commands--ask-unseen (review)
-  "Ask before an accept of REVIEW, which cannot be shown."
-  (gemini-companion-review-commands-confirm
-   review
-   (format "%s %s.  Accept it unseen, %s in place of %d? "
-           (gemini-companion-ui-one-line (gemini-companion-review-path review))
-           (gemini-companion-review-reason review)
-           (gemini-companion-ui-count
-            (gemini-companion-review-effect-count-lines
-             (gemini-companion-review-current-text review))
-            "line")
-           (gemini-companion-review-effect-count-lines
-            (or (gemini-companion-review-base review) "")))))
 
 (defun gemini-companion-review-commands-confirm (review question)
   "Signal a `user-error' unless the user says yes to QUESTION, about REVIEW."

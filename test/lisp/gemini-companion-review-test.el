@@ -270,16 +270,14 @@ The file has no directory."
       (gemini-companion-accept)
       (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n"))))))
 
-(ert-deftest gemini-companion-review/a-change-that-cannot-be-shown-needs-a-yes ()
+(ert-deftest gemini-companion-review/a-change-that-cannot-be-shown-is-not-accepted ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-propose client "a.txt" "2\n")
     (cl-letf (((symbol-function 'gemini-companion-change-regions)
                (lambda (&rest _) (error "No differences"))))
-      (should (string-match-p "/a\\.txt cannot be shown: No differences.*1 line in place of 2"
-                              (gemini-companion-review-test--question)))
-      (should (= (gemini-companion-review-count) 1))
-      (gemini-companion-test-with-answer 'yes (gemini-companion-accept)))
-    (should (equal (gemini-companion-review-test--accepted client) '("a.txt" "2\n")))))
+      (should (equal (should-error (gemini-companion-accept) :type 'user-error)
+                     '(user-error "a.txt cannot be shown: No differences; decide in Gemini CLI"))))
+    (should (= (gemini-companion-review-count) 1))))
 
 (defmacro gemini-companion-review-test--closing-during (client review question answer
                                                                &rest body)
