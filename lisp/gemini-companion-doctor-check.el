@@ -406,7 +406,7 @@ that M-x gemini-companion-copy-environment copies."
                        "../mcp-server-enablement.json"
                        (gemini-companion-agent-settings-file agent environment))))
         (list
-         (gemini-companion-doctor-check-tools state (gemini-companion-tool-extension-declined-p))
+         (gemini-companion-doctor-check--tools-state state)
          (when-let* ((limits (and state
                                   (gemini-companion-doctor-check--tool-limits
                                    (cons (cons switches
@@ -438,13 +438,12 @@ M-x gemini-companion-tools-disable.")))))))
            if (and (not (equal value [])) (funcall limits-p value))
            collect (format "%s in %s" (mapconcat #'symbol-name path ".") file)))
 
-(defun gemini-companion-doctor-check-tools (state declined)
+(defun gemini-companion-doctor-check--tools-state (state)
   "Return the finding about the tools of Emacs, whose state is STATE.
-STATE is as in `gemini-companion-tool-extension-state'.  DECLINED is non-nil
-if the user does not want them."
+STATE is as in `gemini-companion-tool-extension-state'."
   (let ((button (cons "enable" #'gemini-companion-tools-enable)))
     (pcase state
-      ((and 'nil (guard declined))
+      ((and 'nil (guard (gemini-companion-tool-extension-declined-p)))
        (list 'fine "The model has no tools of Emacs: you declined them."))
       ('nil (list 'note "The model cannot use the tools of Emacs."
                   "To let it, type M-x gemini-companion-tools-enable, and restart the CLI." button))

@@ -22,7 +22,6 @@
 (require 'gemini-companion-host-command)
 (require 'gemini-companion-host-connection)
 (require 'gemini-companion-native)
-(require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -247,8 +246,7 @@ Its arguments are the findings so far, and how many results are to come."
                           gemini-companion-doctor--probe-program))
                        ((and connection
                              (eq (gemini-companion-host-connection-state connection) 'ready))
-                        '(gemini-companion-doctor--probe-remote-program
-                          gemini-companion-doctor--probe-remote-tools))))
+                        '(gemini-companion-doctor--probe-remote-program))))
          (pending (length probes))
          (findings (gemini-companion-doctor--flatten (gemini-companion-doctor-check-all case))))
     (funcall callback findings pending)
@@ -336,15 +334,6 @@ It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
                           agent (format "`%s' on %s" program
                                         (gemini-companion-host-connection-name connection))
                           output 'remote))))))
-
-(defun gemini-companion-doctor--probe-remote-tools (case callback)
-  "Find out what tools of Emacs the machine of CASE has, and call CALLBACK."
-  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent connection) case))
-    (if (not (gemini-companion-agent-get agent :extension)) (funcall callback nil)
-      (gemini-companion-tool-extension-state-there
-       connection agent
-       (lambda (state declined)
-         (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 
 (defun gemini-companion-doctor--run (command environment callback)
   "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output."

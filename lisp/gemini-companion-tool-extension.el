@@ -162,18 +162,6 @@ as this package writes them, or a message, if somebody else wrote it."
       (gemini-companion-tool-extension--judge
        nil agent (gemini-companion-tool-extension--files-here agent)))))
 
-(defun gemini-companion-tool-extension-state-there (connection agent function)
-  "Find the state of the extension of AGENT on the host of CONNECTION.
-Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
-it, and whether the user does not want the tools there."
-  (gemini-companion-tool-extension--read
-   connection agent
-   (lambda (files _)
-     (funcall function
-              (gemini-companion-tool-extension--judge connection agent files)
-              (eq 'never (gemini-companion-answer-get
-                          (gemini-companion-tool-question connection)))))))
-
 (defun gemini-companion-tool-extension--judge (connection agent files)
   "Return what `gemini-companion-tool-extension-state' does, for FILES.
 These are AGENT's, on the host of CONNECTION, or here."

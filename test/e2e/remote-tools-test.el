@@ -101,23 +101,4 @@ Afterwards nothing is left there."
       (should-not (funcall there "extensions"))
       (should-not (funcall there "policies")))))
 
-(ert-deftest gemini-companion-remote-tools/the-doctor-tells-of-them ()
-  "It says whether they are there, and as this package writes them."
-  :tags '(any-emacs)
-  (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
-    (gemini-companion-test-far-run far "mkdir ~/.gemini && echo '{}' >~/.gemini/settings.json")
-    (gemini-companion-test-m-x emacs "gemini-companion-doctor")
-    (gemini-companion-test-wait-screen emacs "The model cannot use the tools of Emacs\\.")
-    ;; In this buffer, it is about the same host.
-    (gemini-companion-test-m-x emacs "gemini-companion-tools-enable" "a policy for Gemini CLI)")
-    (gemini-companion-test-press emacs "y" "The model of Gemini CLI on far can use Emacs")
-    (pcase-dolist (`(,text ,finding)
-                   '(("" "The extension with the tools of Emacs is installed\\.")
-                     ("x" "The files of the tools are not as this version")))
-      (gemini-companion-test-far-run
-       far (format "printf '%s' >>~/.gemini/extensions/emacs/hooks/hooks.json" text))
-      (gemini-companion-test-keys emacs "g")
-      (gemini-companion-test-wait-screen emacs finding))
-    (should-not (gemini-companion-test-remote-sent emacs))))
-
 ;;; remote-tools-test.el ends here
