@@ -50,7 +50,8 @@
      :start gemini-companion-cli-terminals--start-vterm
      :variables gemini-companion-cli-terminals--color-variables
      :frozen (lambda () vterm-copy-mode)
-     :cursor (lambda () (save-excursion (vterm-reset-cursor-point) (point)))
+     ;; In what it has yet to draw, there is no such position.
+     :cursor (lambda () (ignore-errors (save-excursion (vterm-reset-cursor-point) (point))))
      :trackers (vterm--eval vterm--set-directory))
     (ghostel
      :mode ghostel-mode
@@ -80,7 +81,8 @@ four are optional:
 :frozen     Function called in a buffer of the mode.  Return non-nil while it
             does not show what the program writes, as in a copy mode.
 :cursor     Function called in a buffer of the mode.  Return the position of
-            the terminal's cursor; by default, that is the process mark.
+            the terminal's cursor, or nil if that cannot be told; by
+            default, it is the process mark.
 :trackers   Functions that obey escape sequences by which a shell asks Emacs
             to change directories or to visit files.  They do nothing in the
             terminals of this package, since a CLI prints what others wrote.")
@@ -111,16 +113,16 @@ four are optional:
 
 (defun gemini-companion-cli-terminals-note-following (window)
   "Note whether WINDOW, of a terminal, is at the cursor, now and when last shown."
-  (let* ((noted (window-parameter window 'gemini-companion-following))
-         ;; In a new window, others move to their cursor themselves.
-         (last (if noted (car noted) (derived-mode-p 'term-mode 'eat-mode)))
-         (now (eql (window-point window)
-                   (gemini-companion-cli-terminals--cursor (window-buffer window)))))
-    (set-window-parameter window 'gemini-companion-following (cons now last))
-    (unless (eq now last)
-      ;; After this redisplay, which may be the last one for long.
-      (run-at-time 0 nil #'set-window-parameter window 'gemini-companion-following
-                   (cons now now)))))
+  (when-let* ((cursor (gemini-companion-cli-terminals--cursor (window-buffer window))))
+    (let* ((noted (window-parameter window 'gemini-companion-following))
+           ;; In a new window, others move to their cursor themselves.
+           (last (if noted (car noted) (derived-mode-p 'term-mode 'eat-mode)))
+           (now (= (window-point window) cursor)))
+      (set-window-parameter window 'gemini-companion-following (cons now last))
+      (unless (eq now last)
+        ;; After this redisplay, which may be the last one for long.
+        (run-at-time 0 nil #'set-window-parameter window 'gemini-companion-following
+                     (cons now now))))))
 
 (defun gemini-companion-cli-terminals-follow-again ()
   "Move to the cursor again in the selected window, which was moved away from it.

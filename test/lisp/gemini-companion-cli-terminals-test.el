@@ -376,6 +376,25 @@ LOCALE is the coding system of the locale of Emacs."
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm nil)
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm 'iso-latin-1-unix)))
 
+;; A message about `end-of-buffer' came with each prompt, and an answer could be lost.
+(ert-deftest gemini-companion-cli-terminals/vterm-has-no-cursor-before-it-draws ()
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        (vterm-timer-delay 1000)
+        (gemini-companion-terminal 'vterm)
+        gemini-companion-program)
+    (gemini-companion-test-with-project
+      (gemini-companion-cli-terminals-test--program "printf '%60s' x; read line")
+      (gemini-companion-mode 1)
+      (save-window-excursion
+        (gemini-companion-run)
+        (with-current-buffer (window-buffer)
+          (gemini-companion-test-wait
+           "output that is not drawn"
+           (lambda () (not (ignore-errors (save-excursion (vterm-reset-cursor-point) t)))))
+          (should (eq (gemini-companion-cli-terminals-call-following (lambda () 'answer)) 'answer))
+          (gemini-companion-cli-terminals-note-following (selected-window))
+          (delete-process (get-buffer-process (current-buffer))))))))
+
 (ert-deftest gemini-companion-cli-terminals/in-east-asian-languages-boxes-have-their-width ()
   "There, Term and Eat took each of their characters to have two columns."
   (let ((char-width-table char-width-table)
