@@ -225,7 +225,10 @@ and check that the others are as before."
       (should (string-match-p "^The CLI +Send +Changes +Companion$" screen))
       (should (string-match-p "^ r run, show, hide +p prompt +v view next +c show context$"
                               screen))
-      (should (string-match-p "^ o visit mentioned .* M turn off$" screen)))
+      (should (string-match-p "^ o visit mentioned .* M turn off$" screen))
+      ;; More lines would not fit beside a change.
+      (should (= 9 (seq-count (lambda (line) (string-match-p "^ [^ ] [a-z]" line))
+                              (split-string screen "\n")))))
     ;; There is nothing to accept: a message says that, and the menu stays.
     (gemini-companion-test-press emacs "a" "inapt\\|unavailable")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))

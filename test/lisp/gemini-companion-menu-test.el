@@ -27,6 +27,7 @@ Its format depends on the version of Transient."
 
 (defconst gemini-companion-menu-test--rare
   '(gemini-companion-setup gemini-companion-connect gemini-companion-disconnect
+                           gemini-companion-comments-send
                            gemini-companion-log gemini-companion-mode gemini-companion-accept-all)
   "Commands of the menu that have no key below the prefix.")
 
