@@ -76,11 +76,11 @@ accept or reject all hunks together, but can drop some first.
   (interactive nil gemini-companion-review-inline-mode)
   ;; A terminal of 24 lines shows no more than five.
   (message "%s" "\
-n p      next, previous hunk      k        drop the hunk, or the region's lines
-y        keep the hunk, go on     u        undo   C-c C-e  merge missing edits
-e RET    edit the text here       c        comment on the line or region
-C-c C-c  accept                   C-c C-k  reject      q  decide, now or later
-C-c C-a  accept all of the turn   C-c C-v  the other view   C-c C-t  3-way"))
+n p      next, previous hunk   k        drop hunk or region   u  undo
+y        keep hunk, go on      e RET    edit the text here    c  comment
+C-c C-c  accept                C-c C-k  reject                q  decide or wait
+C-c C-a  accept all of turn    C-c C-v  the other view
+C-c C-t  compare three texts   C-c C-e  merge missing edits"))
 
 ;;;; Showing
 
