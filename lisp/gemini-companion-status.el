@@ -212,14 +212,16 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "Paused: Emacs tells clients that no file is open"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
-   (gemini-companion-status--list
-    "Last tool calls, by models"
-    (mapcar (lambda (call)
-              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
-                      (gemini-companion-tool-describe-call call)))
-            ;; Hooks call several for each edit.
-            (seq-take (seq-remove #'gemini-companion-tool-hidden-p gemini-companion-tool-calls)
-                      20)))
+   ;; Who has not enabled them sees first what this is about.
+   (when (gemini-companion-tool-signatures)
+     (gemini-companion-status--list
+      "Last tool calls, by models"
+      (mapcar (lambda (call)
+                (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                        (gemini-companion-tool-describe-call call)))
+              ;; Hooks call several for each edit.
+              (seq-take (seq-remove #'gemini-companion-tool-hidden-p gemini-companion-tool-calls)
+                        20))))
    (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))

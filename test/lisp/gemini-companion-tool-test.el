@@ -225,6 +225,15 @@
       (kill-buffer))
     (should-not gemini-companion-tool-change-hook)))
 
+(ert-deftest gemini-companion-tool/who-has-none-sees-the-context-first ()
+  "A small window showed only that nothing was called."
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let (gemini-companion-tool--table)
+      (gemini-companion-show-context)
+      (should (string-match-p "\\`What clients are told .*\n\nWorkspace roots\n" (buffer-string)))
+      (kill-buffer))))
+
 ;;;; Over HTTP
 
 (defun gemini-companion-tool-test--post (method &optional parameters)
