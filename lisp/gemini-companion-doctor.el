@@ -131,7 +131,7 @@ Return the number of problems."
     (when remedy
       (gemini-companion-doctor--line "  -> %s" remedy))
     (when (and button (not noninteractive))
-      (insert "     ")
+      (insert "       ")                ; below the remedy
       (gemini-companion-ui-button (car button) (cdr button) text)
       (insert "\n"))))
 
