@@ -61,7 +61,7 @@ accept or reject all hunks together, but can drop some first.
   ("y" "C-c C-y") #'gemini-companion-review-inline-keep
   ("k" "C-c C-d") #'gemini-companion-review-inline-drop
   ("u" "C-c C-u") #'gemini-companion-review-inline-undo
-  ("e" "RET" "C-c C-o") #'gemini-companion-review-inline-edit
+  ("RET" "C-c C-o" "e") #'gemini-companion-review-inline-edit ; the header line names the last
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
   "?" #'gemini-companion-review-inline-show-keys

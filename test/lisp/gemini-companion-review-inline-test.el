@@ -592,7 +592,9 @@ SPEC is (CLIENT REVIEW), or (CLIENT) if BODY does not need the review."
   (dolist (back '("C-c C-o" "C-x C-s"))
     (gemini-companion-review-inline-test--with-change (client review)
         "one\ntwo\nthree\n" "one\n2\nthree\nfour\n"
-      (gemini-companion-review-inline-test--press "n" "e")
+      (gemini-companion-review-inline-test--press "n")
+      (should (equal (gemini-companion-ui-key-of #'gemini-companion-review-inline-edit) "e"))
+      (gemini-companion-review-inline-test--press "e")
       (should (eq (window-buffer) (gemini-companion-review-proposal review)))
       (with-current-buffer (window-buffer) (should (looking-at-p "four")))
       (should (= (length (window-list)) 1))
