@@ -332,10 +332,12 @@ return the one with the innermost directory around the project."
           (review (user-error "Emacs cannot type to the CLI of this change; go to its terminal"))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
-           (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))
+           (user-error "No CLI runs in a terminal of Emacs; %s"
+                       (gemini-companion-ui-key 'gemini-companion-run "starts one")))
           ((length= running 1) (caar running))
           ((gemini-companion-cli-run-terminal-around root #'identity))
-          (t (user-error "No CLI runs for %s; M-x gemini-companion-run starts one" root)))))
+          (t (user-error "No CLI runs for %s; %s" root
+                         (gemini-companion-ui-key 'gemini-companion-run "starts one"))))))
 
 (defun gemini-companion-cli-send-text (text submit &optional terminal)
   "Paste TEXT into the prompt of the CLI.

@@ -67,7 +67,8 @@
       (gemini-companion-status--section
        (list (format "Sessions: %d" (length sessions)))
        (or (mapcar #'gemini-companion-status--session sessions)
-           '("A running CLI connects when you type /ide enable in it"))))
+           (list (concat "A running CLI connects when you type /ide enable in it; "
+                         (gemini-companion-ui-key 'gemini-companion-run "starts one"))))))
     (when-let* ((rows (gemini-companion-host-connect-describe)))
       (gemini-companion-status--section '("Other machines") rows))
     (gemini-companion-status--insert-reviews))

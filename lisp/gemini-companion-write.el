@@ -152,10 +152,9 @@ Gemini CLI does so if it was told to accept edits, as by S-TAB, while it asked."
             review (gemini-companion-review-current-text review) stamp)
            (gemini-companion-ui-message
             review
-            "%s has written the change to %s that you rejected; \
-u in M-x gemini-companion-history-list undoes it"
-            (gemini-companion-review-agent-title review)
-            (gemini-companion-review-file review))))))))
+            "%s has written the change to %s that you rejected; u in %s"
+            (gemini-companion-review-agent-title review) (gemini-companion-review-file review)
+            (gemini-companion-ui-key 'gemini-companion-history-list "undoes it"))))))))
 
 (defun gemini-companion-write--contains-p (review)
   "Return non-nil if the file of REVIEW contains its text, or what was proposed."
@@ -217,16 +216,15 @@ If UNCHANGED, the file is as before; if SENT, the client may change the text."
            (gemini-companion-history-note entry 'unwritten)
            (gemini-companion-ui-message
             review
-            "%s has not written the change to %s that you accepted; \
-w in M-x gemini-companion-history-list writes it"
-            (gemini-companion-review-agent-title review)
-            (gemini-companion-review-file review)))
+            "%s has not written the change to %s that you accepted; w in %s"
+            (gemini-companion-review-agent-title review) (gemini-companion-review-file review)
+            (gemini-companion-ui-key 'gemini-companion-history-list "writes it")))
           ((or (not sent) (gemini-companion-write--cut-p entry))
            (gemini-companion-ui-message
             review
-            "%s now differs from the text that you accepted; \
-w in M-x gemini-companion-history-list writes your text"
-            (gemini-companion-review-file review))))
+            "%s now differs from the text that you accepted; w in %s"
+            (gemini-companion-review-file review)
+            (gemini-companion-ui-key 'gemini-companion-history-list "writes your text"))))
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))
 

@@ -330,7 +330,7 @@ run again, when the module is there; see `gemini-companion-install-policy'."
   (when (and gemini-companion-mode (called-interactively-p 'any))
     (message "Gemini companion is on; %s"
              (if (gemini-companion-any-cli-p) "in a CLI that already runs, type /ide enable"
-               "M-x gemini-companion-run starts the CLI here"))))
+               (gemini-companion-ui-key 'gemini-companion-run "starts the CLI here")))))
 
 ;;;###autoload
 (defun gemini-companion-turn-on ()

@@ -67,6 +67,20 @@ OTHERS are processes of other tests, which may end at any time."
         (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here"
                         gemini-companion-test-messages))))))
 
+;; Header lines always did.
+(ert-deftest gemini-companion/messages-name-the-keys-that-the-user-has-bound ()
+  (gemini-companion-test-with-project
+    (let ((minor-mode-overriding-map-alist
+           `((t . ,(let ((map (make-sparse-keymap)))
+                     (define-key map (kbd "C-c g") gemini-companion-command-map)
+                     map)))))
+      (gemini-companion-test-with-answer nil
+        (call-interactively #'gemini-companion-mode)
+        (should (member "Gemini companion is on; C-c g r starts the CLI here"
+                        gemini-companion-test-messages))
+        (should (equal (cadr (should-error (gemini-companion-answer-yes)))
+                       "No CLI runs in a terminal of Emacs; C-c g r starts one"))))))
+
 (ert-deftest gemini-companion/turning-it-on-again-names-what-connects-a-cli-that-runs ()
   (gemini-companion-test-with-project
     (let ((gemini-companion-cli-running-functions (list #'always)))
