@@ -506,7 +506,9 @@ KEY is the text of the key, by default that in the current buffer."
 \\{gemini-companion-report-mode-map}"
   :interactive nil
   (setq-local truncate-lines nil
-              word-wrap t)
+              word-wrap t
+              ;; Between words, arrows at both ends of each line say nothing.
+              fringe-indicator-alist '((continuation . (nil nil))))
   (buffer-disable-undo))
 
 (set-keymap-parent gemini-companion-report-mode-map
