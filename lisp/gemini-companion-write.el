@@ -241,9 +241,12 @@ Its disk may be full, or the client may have been killed."
   "Return non-nil if the client of REVIEW cannot be expected to write yet.
 Some write nothing until all questions of a turn are answered, also those about
 OTHERS, which are other changes."
-  (let ((host (gemini-companion-review-host review))
-        (cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+  (let* ((host (gemini-companion-review-host review))
+         (process (gemini-companion-review-process review))
+         (cli (gemini-companion-cli-of-process process)))
     (or (seq-some #'gemini-companion-review-open-p others)
+        ;; The user has suspended it, perhaps to decide in an Emacs in the same terminal.
+        (equal "T" (alist-get 'state (gemini-companion-agent-process process)))
         ;; The only client on a host may be cut off, but return.
         (when-let* ((sessions (and host (gemini-companion-bridge-host-sessions host))))
           (not (memq 'open (mapcar #'gemini-companion-bridge-session-stream sessions))))

@@ -227,6 +227,27 @@ accepted.*history-list writes your text" text))
         (gemini-companion-write-test--wait-message
          message (lambda () (gemini-companion-cli-enter cli 'working)))))))
 
+(ert-deftest gemini-companion-write/a-suspended-client-may-write-later ()
+  "Its user suspends it to decide in an Emacs in the same terminal."
+  (skip-unless (not (eq system-type 'windows-nt)))
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--slow-interval 0.02)
+          (program (make-process :name "suspended" :command '("sleep" "100") :noquery t)))
+      (unwind-protect
+          (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
+            (setf (gemini-companion-review-process review) (process-id program))
+            (signal-process program 'SIGSTOP)
+            (gemini-companion-test-with-answer nil
+              (gemini-companion-review-show review 'select)
+              (gemini-companion-accept)
+              (gemini-companion-test-wait-seconds 0.3)
+              (should-not (seq-some (lambda (text) (string-match-p "has not written" text))
+                                    gemini-companion-test-messages)))
+            (gemini-companion-write-test--wait-message
+             "has not written the change to b\\.txt that you accepted"
+             (lambda () (signal-process program 'SIGCONT))))
+        (delete-process program)))))
+
 (ert-deftest gemini-companion-write/a-rejected-text-cannot-be-written ()
   (gemini-companion-write-test--with client
     (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
