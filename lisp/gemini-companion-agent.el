@@ -460,10 +460,13 @@ Buffers of Eshell, for instance, have environments of their own."
 
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
-  "Copy a shell command that lets a client elsewhere find this Emacs.
-Paste and run it in another terminal, container or login, and start the
-client there.  The command contains a secret, which lets its holder see what
-you look at, propose changes and, in the workspace, have them applied.
+  "Copy a shell command that leads a client in another terminal to this Emacs.
+Paste and run it there, then start the client.  You need this if several
+Emacsen serve the project, or if this Emacs runs in a container.  It leads
+no client out of another container.
+
+The command contains a secret, which lets its holder see what you look at,
+propose changes and, in the workspace, have them applied.
 Emacs removes it from the kill ring after a minute."
   (interactive)
   (gemini-companion-bridge-check)
