@@ -350,7 +350,8 @@ With REMOTE, OUTPUT includes what a shell on another machine has printed."
   (let* ((install (gemini-companion-agent-get agent :install))
          (oldest (gemini-companion-agent-get agent :oldest))
          (tested (gemini-companion-agent-get agent :tested))
-         (version (and (string-match (concat (and remote "^") "[0-9]+\\.[0-9]+\\.[0-9]+") output)
+         ;; Node, wrappers and shells print versions, too, but of themselves, and within lines.
+         (version (and (string-match "^[0-9]+\\.[0-9]+\\.[0-9]+" output)
                        (match-string 0 output))))
     (cond
      ((and version oldest (version< version oldest))

@@ -195,6 +195,19 @@ It has no other variables with which a CLI finds this Emacs."
          (format "%s did not print its version%s"
                  (gemini-companion-test-file "bin/gemini") says))))))
 
+(ert-deftest gemini-companion-doctor/versions-of-other-programs-are-not-the-programs ()
+  "Node names its own when a program cannot run, and nvm what it uses."
+  (gemini-companion-doctor-test--with
+    (pcase-dolist (`(,prints . ,says)
+                   '(("echo 'Error: Cannot find module'; echo; echo 'Node.js v20.20.2'; exit 1"
+                      . " did not print its version, but: Error: Cannot find module")
+                     ("echo 'Now using node v20.20.2 (npm v10.8.2)'; echo 0.61.0"
+                      . " has version 0.61.0;")))
+      (gemini-companion-test-file "bin/gemini" (format "#!/bin/sh\n%s\n" prints))
+      (gemini-companion-doctor-test--says
+       (gemini-companion-doctor-test--report)
+       (concat (gemini-companion-test-file "bin/gemini") says)))))
+
 (ert-deftest gemini-companion-doctor/programs-of-other-users-are-not-run ()
   "If PATH has an empty element, which names the current directory."
   (gemini-companion-doctor-test--with
