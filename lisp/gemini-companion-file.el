@@ -248,11 +248,21 @@ The value is in seconds since 1970, nil if the file did not exist."
         ;; For a file that does not exist, Tramp has the time -1.
         (and (>= seconds 0) seconds)))))
 
+(defun gemini-companion-file-decrypted-p ()
+  "Return non-nil if a package has decrypted some text of the current buffer."
+  (or (local-variable-p 'epa-file-encrypt-to) ; many users set it for all files
+      (bound-and-true-p ansible-vault-mode)
+      (memq 'sops-file buffer-file-format)
+      (and (derived-mode-p 'org-mode)
+           (gemini-companion-ui-widened ; of one entry
+             (text-property-not-all (point-min) (point-max) 'org-crypt-text nil)))))
+
 (defun gemini-companion-file-converted-p (path buffer)
   "Return non-nil if BUFFER, which visits the file PATH, does not show its text.
 It may show a hex dump, for instance, or what was decrypted with a passphrase."
   (with-current-buffer buffer
     (or buffer-file-format
+        (gemini-companion-file-decrypted-p)
         (local-variable-p 'revert-buffer-function)
         (local-variable-p 'revert-buffer-insert-file-contents-function)
         (bound-and-true-p auto-revert-tail-mode) ; it would append the same text once more

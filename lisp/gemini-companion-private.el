@@ -66,9 +66,7 @@ is withheld."
                "named with bytes that are not text")
               ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
                "known to its host by another name")
-              ((or (local-variable-p 'epa-file-encrypt-to) ; many users set it for all files
-                   (bound-and-true-p ansible-vault-mode)
-                   (memq 'sops-file buffer-file-format)
+              ((or (gemini-companion-file-decrypted-p)
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
                "encrypted")
