@@ -195,7 +195,8 @@ M-x gemini-companion-compose"))
 The slash is the first character of the prompt."
   (save-restriction
     (narrow-to-region (minibuffer-prompt-end) (point-max))
-    (cond ((looking-back "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)" (line-beginning-position))
+    (cond ((looking-back "\\(?:^\\|[ \t]\\)@\\(\\(?:\\\\.\\|[^ \t\n\\]\\)*\\\\?\\)"
+                         (line-beginning-position))
            (list (match-beginning 1) (point)
                  (gemini-companion-ui-completion-table
                   (or gemini-companion-cli-compose--names

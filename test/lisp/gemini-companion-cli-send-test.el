@@ -334,8 +334,10 @@ SENT is bound to a function that returns the text sent to it."
     (pcase-let ((`(,start ,end ,table . ,_) (gemini-companion-cli-compose--complete)))
       (should (equal (buffer-substring start end) "two"))
       (should (equal (all-completions "two" table) '("two\\ words.txt"))))
-    (dolist (key '("TAB" "M-TAB"))
-      (insert " @two")
+    (pcase-dolist (`(,key . ,typed) '(("TAB" . "two") ("M-TAB" . "two")
+                                      ;; As after the part that several names have in common.
+                                      ("TAB" . "two\\ ") ("TAB" . "two\\ w")))
+      (insert " @" typed)
       (call-interactively (key-binding (kbd key)))
       (should (looking-back " @two\\\\ words\\.txt" (line-beginning-position))))
     (insert " mail@two")
