@@ -112,12 +112,9 @@ The user has written comments for no such prompt."
 (defun gemini-companion-tool-hooks--refresh-buffers (directory)
   "Revert buffers of files in DIRECTORY, which a CLI may have changed."
   (dolist (buffer (buffer-list))
-    (when (and (string-prefix-p (file-name-as-directory directory)
-                                (or (gemini-companion-file-truename buffer) ""))
-               (gemini-companion-tool-refresh-buffer buffer)
-               (buffer-live-p buffer))
-      ;; What checkers find then is not new since the next edit.
-      (with-current-buffer buffer (gemini-companion-tool-hooks--forget-diagnostics)))))
+    (when (string-prefix-p (file-name-as-directory directory)
+                           (or (gemini-companion-file-truename buffer) ""))
+      (gemini-companion-tool-refresh-buffer buffer))))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."
@@ -346,19 +343,14 @@ If ALL is non-nil, it is not known which of them are new."
                                    (gemini-companion-tool-diagnostics-list (current-buffer))
                                  'unknown))))))
 
-(defun gemini-companion-tool-hooks--forget-diagnostics ()
-  "Forget the diagnostics before an edit: what the user saves is no CLI's edit."
-  (kill-local-variable 'gemini-companion-tool-hooks--before))
-
 (defun gemini-companion-tool-hooks--change-hooks (change)
-  "Add or remove, with the function CHANGE, hooks for buffers reverted or saved.
+  "Add or remove, with the function CHANGE, hooks for buffers that are reverted.
 Emacs may revert one before the client reports the edit."
   (funcall change 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
   ;; That is too late for Flycheck, whose own function there forgets the errors first.
   (if (eq change #'add-hook)
       (advice-add 'flycheck-teardown :before #'gemini-companion-tool-hooks--note-diagnostics)
-    (advice-remove 'flycheck-teardown #'gemini-companion-tool-hooks--note-diagnostics))
-  (funcall change 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics))
+    (advice-remove 'flycheck-teardown #'gemini-companion-tool-hooks--note-diagnostics)))
 
 (add-hook 'gemini-companion-mode-off-hook
           (lambda () (gemini-companion-tool-hooks--change-hooks #'remove-hook)))

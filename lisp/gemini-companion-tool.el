@@ -376,16 +376,14 @@ Signal a `user-error' if there is none."
                     (if (gemini-companion-workspace-machine file) "" "; showFile opens it")))))
 
 (defun gemini-companion-tool-refresh-buffer (buffer)
-  "Revert BUFFER if its file is local and has changed, and that loses nothing.
-Return non-nil if this was tried."
+  "Revert BUFFER if its file is local and has changed, and that loses nothing."
   (let ((file (buffer-file-name buffer)))
     (unless (or (gemini-companion-host-remote-p file)
                 (verify-visited-file-modtime buffer)
                 (buffer-modified-p buffer)
                 (gemini-companion-write-held-p file))
       (gemini-companion-log-errors "reverting a buffer"
-        (gemini-companion-write-revert-now file))
-      t)))
+        (gemini-companion-write-revert-now file)))))
 
 ;;;; Answers
 

@@ -270,23 +270,6 @@ user, before a prompt and at the end of a turn."
                          answer))
           (delete-process process))))))
 
-(ert-deftest gemini-companion-tool-hooks/a-command-forgets-diagnostics-only-of-what-it-changed ()
-  (gemini-companion-tool-hooks-test--with-history
-    (let ((buffers (mapcar (lambda (name) (gemini-companion-test-open name "old\n"))
-                           '("a.txt" "b.txt"))))
-      (dolist (buffer buffers)
-        (with-current-buffer buffer
-          (setq-local gemini-companion-tool-hooks--before '(known))))
-      (let ((file (buffer-file-name (car buffers))))
-        (gemini-companion-test-write file "new\n")
-        (set-file-times file (time-add nil 2)))
-      (gemini-companion-test-call-tool "noteEvent" "ran" "conversation" nil
-                                       (file-truename default-directory))
-      (should (equal (mapcar (apply-partially #'buffer-local-value
-                                              'gemini-companion-tool-hooks--before)
-                             buffers)
-                     '(nil (known)))))))
-
 (ert-deftest gemini-companion-tool-hooks/an-edit-in-another-project-is-shown-but-not-recorded ()
   "The CLI may work in several directories, but Emacs tells it only of one."
   (gemini-companion-tool-hooks-test--with-history
@@ -302,8 +285,7 @@ user, before a prompt and at the end of a turn."
                 (seq-filter (lambda (it)
                               (and (symbolp it)
                                    (string-prefix-p "gemini-companion-" (symbol-name it))))
-                            (append (default-value 'before-revert-hook)
-                                    (default-value 'after-save-hook))))))
+                            (default-value 'before-revert-hook)))))
     (gemini-companion-tool-hooks-test--with-history
       (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
       (should (memq #'gemini-companion-tool-hooks--note-diagnostics (funcall ours)))
@@ -327,18 +309,6 @@ user, before a prompt and at the end of a turn."
         (setq gemini-companion-tool-hooks--before kept)
         (gemini-companion-tool-hooks--note-diagnostics)
         (should (eq gemini-companion-tool-hooks--before kept))))))
-
-(ert-deftest gemini-companion-tool-hooks/what-the-user-has-added-is-not-new ()
-  "Even if nobody reported what was in the file just before, such as an undone change."
-  (gemini-companion-tool-hooks-test--with-history
-    (with-current-buffer (gemini-companion-tool-hooks-test--open "two\n")
-      (set-file-times (gemini-companion-test-file "a.txt" "one\n") (time-add nil 2))
-      (gemini-companion-write-revert-now buffer-file-name)
-      (insert "badmine\n")
-      (let ((inhibit-message t)) (save-buffer))
-      (flymake-start)
-      (should (equal (gemini-companion-tool-hooks-test--edit "" "badmine\none\nbadnew\n")
-                     "New in the editor's diagnostics since this edit:\n3:1: error: badnew")))))
 
 (ert-deftest gemini-companion-tool-hooks/few-words-are-told ()
   (gemini-companion-tool-hooks-test--with-history
