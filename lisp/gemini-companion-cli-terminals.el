@@ -488,15 +488,6 @@ a character that arrives in parts."
        (setq output (string-replace from to output)))
      (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" "" output t t))))
 
-(defun gemini-companion-cli-terminals-correct (process on)
-  "Correct what PROCESS writes if this is a Term of the user; stop if ON is nil."
-  (when (and (derived-mode-p 'term-mode) (not gemini-companion-cli-terminals--ours))
-    (if on
-        (add-function :filter-args (process-filter process)
-                      (gemini-companion-cli-terminals--term-output)
-                      '((name . gemini-companion-cli-terminals-correct)))
-      (remove-function (process-filter process) 'gemini-companion-cli-terminals-correct))))
-
 (defun gemini-companion-cli-terminals--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.
 On a text terminal, vterm starts with one column too many."

@@ -85,8 +85,6 @@ See also `gemini-companion-cli-watch--maps'."
           (and on '((gemini-companion-accept . "C-c C-c a")
                     (gemini-companion-reject . "C-c C-c r")
                     (gemini-companion-review-next . "C-c C-c g"))))
-    (when process
-      (gemini-companion-cli-terminals-correct process on))
     (if on
         (progn
           (add-function :after (process-filter process) #'gemini-companion-cli-watch--note-output)

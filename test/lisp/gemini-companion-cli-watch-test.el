@@ -9,7 +9,6 @@
 ;;; Code:
 
 (require 'ert)
-(require 'term)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-watch)
 (require 'gemini-companion-test-companion)
@@ -231,21 +230,6 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (draw "")
       (look)
       (should (gemini-companion-review-open-p review)))))
-
-(ert-deftest gemini-companion-cli-watch/a-term-of-the-user-erases-whole-lines ()
-  "Otherwise, a CLI that the user has started there would seem to work for ever."
-  (with-temp-buffer
-    (term-mode)
-    (let ((process (get-buffer-process (term-exec (current-buffer) "term" "cat" nil nil))))
-      (set-process-query-on-exit-flag process nil)
-      (cl-flet ((draw (text)
-                      (funcall (process-filter process) process (concat text "\e[2K\r"))
-                      (string-trim (buffer-string))))
-        (gemini-companion-cli-watch-start (current-buffer))
-        (should (equal (draw "esc to cancel") ""))
-        (gemini-companion-cli-watch-forget-all)
-        (should (equal (draw "as ever") "as ever"))
-        (delete-process process)))))
 
 (ert-deftest gemini-companion-cli-watch/what-is-asked-otherwise-is-known ()
   "But not what is asked about a change that waits in Emacs."
