@@ -253,7 +253,8 @@ The value is in seconds since 1970, nil if the file did not exist."
   (or (local-variable-p 'epa-file-encrypt-to) ; many users set it for all files
       (bound-and-true-p ansible-vault-mode)
       (memq 'sops-file buffer-file-format)
-      (and (derived-mode-p 'org-mode)
+      (and (featurep 'org-crypt)
+           (derived-mode-p 'org-mode)
            (gemini-companion-ui-widened ; of one entry
              (text-property-not-all (point-min) (point-max) 'org-crypt-text nil)))))
 

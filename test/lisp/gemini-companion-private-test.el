@@ -72,6 +72,7 @@
 
 (ert-deftest gemini-companion-private/an-entry-that-org-crypt-has-decrypted-is-withheld-at-once ()
   "A model could read it by a tool, and a merge would write it to the file."
+  (require 'org-crypt)
   (gemini-companion-private-test--with-root
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.org" "* a\n* b\n"))
       (org-mode)
