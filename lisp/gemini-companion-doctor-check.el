@@ -199,10 +199,7 @@ this report is for the environment of Emacs."))
        (list 'problem
              (format "%s=true: the CLI runs without its user interface, and never connects."
                      headless)
-             (concat "Start it with that variable unset: "
-                     (gemini-companion-doctor-check--without
-                      headless (gemini-companion-cli-run-program
-                                (gemini-companion-doctor-check-case-agent case))))))
+             "Start it with that variable unset."))
      (when (and (gemini-companion-agent-container-p)
                 (not (gemini-companion-agent-same-host-p environment)))
        (list 'problem "This is a container, in which the CLI connects to host.docker.internal, \

@@ -16,6 +16,7 @@
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-test-companion)
 
+(declare-function vterm-reset-cursor-point "ext:vterm-module" ())
 (defvar vterm-timer-delay)
 
 ;;;; Choosing one

@@ -591,7 +591,7 @@ It has no other variables with which a CLI finds this Emacs."
           "There is a proxy (http_proxy), and NO_PROXY does not name 127.0.0.1"
           "-> Add 127.0.0.1,localhost to NO_PROXY")
          ("CI=true" "CI=true: the CLI runs without its user interface"
-          "-> Start it with that variable unset: env -u CI gemini")
+          "-> Start it with that variable unset.")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
           "-> Start it with M-x gemini-companion-run")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm"
