@@ -50,8 +50,10 @@
      :start gemini-companion-cli-terminals--start-vterm
      :variables gemini-companion-cli-terminals--color-variables
      :frozen (lambda () vterm-copy-mode)
-     ;; In what it has yet to draw, there is no such position.
-     :cursor (lambda () (ignore-errors (save-excursion (vterm-reset-cursor-point) (point))))
+     :cursor (lambda ()
+               ;; Where it has yet to draw, there may be no such position, or it inserts blanks.
+               (unless (bound-and-true-p vterm--redraw-timer)
+                 (ignore-errors (save-excursion (vterm-reset-cursor-point) (point)))))
      :trackers (vterm--eval vterm--set-directory))
     (ghostel
      :mode ghostel-mode

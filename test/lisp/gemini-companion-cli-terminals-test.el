@@ -576,6 +576,26 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
                                       (gemini-companion-cli-terminals--color-variables (list own)))
                      value)))))
 
+(ert-deftest gemini-companion-cli-terminals/redisplay-leaves-what-vterm-has-to-draw-alone ()
+  "Its cursor may then be where the buffer has no text yet."
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        (gemini-companion-terminal 'vterm)
+        (vterm-timer-delay 1000)
+        gemini-companion-program)
+    (gemini-companion-test-with-project
+      (gemini-companion-cli-terminals-test--program "exec cat\n")
+      (gemini-companion-mode 1)
+      (save-window-excursion
+        (gemini-companion-run)
+        (with-current-buffer (window-buffer)
+          (let ((process (get-buffer-process (current-buffer)))
+                (text (buffer-string)))
+            (funcall (process-filter process) process "one\r\ntwo\e[5;20H")
+            (run-hook-with-args 'pre-redisplay-functions (selected-window))
+            (run-hooks 'window-configuration-change-hook)
+            (should (equal (buffer-string) text))
+            (delete-process process)))))))
+
 (ert-deftest gemini-companion-cli-terminals/programs-can-ask-for-the-background-color ()
   "It gets an answer to each query, wherever that is cut."
   (pcase-dolist (`(,background ,mode ,answer)
