@@ -253,6 +253,7 @@ The value is in seconds since 1970, nil if the file did not exist."
   (or (local-variable-p 'epa-file-encrypt-to) ; many users set it for all files
       (bound-and-true-p ansible-vault-mode)
       (memq 'sops-file buffer-file-format)
+      (bound-and-true-p plstore-encoded) ; when they are decoded
       (and (featurep 'org-crypt)
            (derived-mode-p 'org-mode)
            (gemini-companion-ui-widened ; of one entry

@@ -53,7 +53,7 @@
       (should-not (gemini-companion-private-test--reason ".env")))))
 
 (ert-deftest gemini-companion-private/what-a-package-has-decrypted-is-withheld ()
-  "EPA does so, Ansible Vault mode, and the format of sops-file."
+  "EPA does so, Ansible Vault mode, the format of sops-file, and Plstore mode."
   (gemini-companion-private-test--with-root
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.yml" "x\n"))
       (setq buffer-file-format '(sops-file))
@@ -63,6 +63,9 @@
       (setq-local ansible-vault-mode t)
       (should (equal (gemini-companion-private-reason) "encrypted"))
       (setq-local ansible-vault-mode nil)
+      (setq-local plstore-encoded t)
+      (should (equal (gemini-companion-private-reason) "encrypted"))
+      (setq-local plstore-encoded nil)
       ;; As in many init files: EPA encrypts what has a name for it.
       (let ((epa-file-encrypt-to "me@example.com"))
         (should-not (gemini-companion-private-reason))
