@@ -307,7 +307,6 @@ a slow disk, such as a drive of Windows in WSL, so would doing it each second."
       (pcase (gethash buffer gemini-companion-context--private)
         ((and `(,file ,time ,took . ,reason)
               (guard (and (not gemini-companion-private) (equal file buffer-file-name)
-                          (not (gemini-companion-file-decrypted-p))
                           (gemini-companion-ui-recent-p
                            time (* gemini-companion-context--lifetime
                                    (1+ (* 100 (min took 6))))))))

@@ -254,7 +254,9 @@ The value is in seconds since 1970, nil if the file did not exist."
       (bound-and-true-p ansible-vault-mode)
       (memq 'sops-file buffer-file-format)
       (bound-and-true-p plstore-encoded) ; when they are decoded
+      ;; This may take 0.2 s in a text of megabytes.
       (and (featurep 'org-crypt)
+           (buffer-modified-p)
            (derived-mode-p 'org-mode)
            (gemini-companion-ui-widened ; of one entry
              (text-property-not-all (point-min) (point-max) 'org-crypt-text nil)))))

@@ -73,19 +73,18 @@
         (setq-local epa-file-encrypt-to '("me@example.com"))
         (should (equal (gemini-companion-private-reason) "encrypted"))))))
 
-(ert-deftest gemini-companion-private/an-entry-that-org-crypt-has-decrypted-is-withheld-at-once ()
+(ert-deftest gemini-companion-private/an-entry-that-org-crypt-has-decrypted-is-withheld ()
   "A model could read it by a tool, and a merge would write it to the file."
   (require 'org-crypt)
   (gemini-companion-private-test--with-root
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.org" "* a\n* b\n"))
       (org-mode)
-      (let ((gemini-companion-context--lifetime 1000))
-        (should-not (gemini-companion-context--reason (current-buffer)))
-        (goto-char (point-min))
-        (forward-line)
-        (insert (propertize "secret\n" 'org-crypt-text "-----BEGIN PGP MESSAGE-----"))
-        (narrow-to-region (point) (point-max))
-        (should (equal (gemini-companion-context--reason (current-buffer)) "encrypted")))
+      (should-not (gemini-companion-context--reason (current-buffer)))
+      (goto-char (point-min))
+      (forward-line)
+      (insert (propertize "secret\n" 'org-crypt-text "-----BEGIN PGP MESSAGE-----"))
+      (narrow-to-region (point) (point-max))
+      (should (equal (gemini-companion-context--reason (current-buffer)) "encrypted"))
       (should (gemini-companion-file-converted-p buffer-file-name (current-buffer)))
       (erase-buffer) ; it also widens
       (should-not (gemini-companion-context--reason (current-buffer)))
