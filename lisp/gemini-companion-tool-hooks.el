@@ -103,11 +103,17 @@ TERMINAL are; each but SESSION may be nil."
 
 (defun gemini-companion-tool-hooks--script-p (process)
   "Return non-nil if a script has prompted PROCESS, a CLI, as a Git hook may.
-The user has written comments for no such prompt."
-  (ignore-errors                        ; other systems have no such file
+The user has written comments for no such prompt.  It is an argument, or
+its input or output is no terminal, and no other front end either."
+  (ignore-errors                        ; other systems have no such files
     (with-temp-buffer
       (insert-file-contents-literally (format "/proc/%d/cmdline" process))
-      (re-search-forward "\0\\(?:-p\\|--prompt\\)[\0=]" nil t))))
+      (or (re-search-forward "\0\\(?:-p\\|--prompt\\)[\0=]" nil t)
+          (not (or (re-search-forward "\0--\\(?:experimental-\\)?acp\0" nil t)
+                   (cl-loop for name in '("0" "1")
+                            for file = (format "/proc/%d/fd/%s" process name)
+                            always (string-match-p "\\`/dev/\\(?:pts/\\|tty\\)"
+                                                   (file-symlink-p file)))))))))
 
 (defun gemini-companion-tool-hooks--refresh-buffers (directory)
   "Revert buffers of files in DIRECTORY, which a CLI may have changed."

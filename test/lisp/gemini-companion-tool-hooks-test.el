@@ -253,13 +253,15 @@ user, before a prompt and at the end of a turn."
           (gemini-companion-tool-hooks--refresh-buffers "/"))))))
 
 (ert-deftest gemini-companion-tool-hooks/a-script-takes-no-comments ()
-  "Such as a Git hook that runs gemini -p to write a message."
+  "Such as a Git hook that runs gemini -p, or git diff | gemini, to write a message."
   (gemini-companion-test-with-tools
     (cl-letf (((symbol-function 'gemini-companion-comment-add-to-prompt)
                (lambda (&rest _) "1 comment")))
-      (pcase-dolist (`(,arguments ,answer)
-                     '((() "1 comment") (("-i" "how does grep -p work") "1 comment")
-                       (("-p" "hello") "") (("--prompt=hello") "")))
+      (pcase-dolist (`(,arguments ,answer . ,process-connection-type)
+                     '((() "1 comment" . t) (("-i" "how does grep -p work") "1 comment" . t)
+                       (("-p" "hello") "" . t) (("--prompt=hello") "" . t)
+                       ;; An editor that speaks ACP passes on what its user writes.
+                       (("hello") "") (("--acp") "1 comment")))
         (let ((process (apply #'start-process "cli" nil
                               "sh" "-c" "echo; read line" "gemini" arguments)))
           ;; It has printed a line, so it has these arguments.
