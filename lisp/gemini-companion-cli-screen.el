@@ -54,10 +54,12 @@ Point is at the end of what the terminal shows."
                             (line-beginning-position (- lines)) t)
         ;; For a screen reader, it has no lines around it, and is last; modes have names in place
         ;; of signs.  In a dialog, only one space follows the sign.
-        (re-search-backward
-         (concat "^\\(?2:> \\|\\(?:Shell\\|YOLO\\|Plan\\) mode\\|Accepting edits\\) "
-                 "\\(?1:[^╭│╰─▀▄]*\\)\\'")
-         near t))))
+        (and (re-search-backward
+              (concat "^\\(?2:> \\|\\(?:Shell\\|YOLO\\|Plan\\) mode\\|Accepting edits\\) "
+                      "\\(?1:[^╭│╰─▀▄]*\\)\\'")
+              near t)
+             ;; With -p it has no prompt, and says this.
+             (not (looking-at-p "YOLO mode is enabled\\."))))))
 
 (defun gemini-companion-cli-screen--prompt-text ()
   "Return the sign and the lines of the prompt that was found, without its box."

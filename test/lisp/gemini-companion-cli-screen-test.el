@@ -355,6 +355,8 @@ There are the more blank lines the more tools it calls."
                                           ("Plan mode one" . ">one")
                                           ("YOLO mode one" . ">one")
                                           ("Shell mode ls" . "!ls")
+                                          ;; With -p there is none.
+                                          ("YOLO mode is enabled. All tool calls will be approved.\nDone")
                                           ;; These are a dialog, and a model's text above one.
                                           ("> Settings\nSearch to filter\n● Vim Mode\n")
                                           (">  one\n╭───╮\n│ x │\n╰───╯\n")
