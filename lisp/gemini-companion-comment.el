@@ -287,18 +287,14 @@ Each is a cons of the file and an element of `gemini-companion-comment-list'."
 Also bring back those of buffers that you have killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
-  (let ((problem nil))
-    (pcase-dolist ((and comment `(,file ,first ,last ,quote ,text ,line . ,_))
-                   gemini-companion-comment--gone)
-      (condition-case caught
-          (progn
-            (gemini-companion-comment-add (find-file-noselect file) first last text quote line)
-            (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
-        (error (setq problem caught))))
-    (when problem
-      (user-error "Could not bring back %s (%s); repeat the command to try again"
-                  (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")
-                  (gemini-companion-ui-error-text problem))))
+  (pcase-dolist ((and comment `(,file ,first ,last ,quote ,text ,line . ,_))
+                 gemini-companion-comment--gone)
+    (gemini-companion-log-errors file
+      (gemini-companion-comment-add (find-file-noselect file) first last text quote line)
+      (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone))))
+  (when gemini-companion-comment--gone
+    (user-error "Could not bring back %s; M-x gemini-companion-log says why"
+                (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")))
   (gemini-companion-comment--report))
 
 ;;;###autoload
