@@ -120,20 +120,17 @@ A group of the regexp PATTERN, if there is one, matches the process id."
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
     (if (memq owner (list nil (user-uid)))
-        ;; In JavaScript, an array is an object without members.
-        (gemini-companion-cli-search-read-json name 'array)
+        (gemini-companion-cli-search-read-json name)
       (format "belongs to another user (uid %d)" owner))))
 
-(defun gemini-companion-cli-search-read-json (name &optional array)
-  "Return the JSON object in the file NAME, an alist, or a string: why not.
-Return nil if it holds an array and ARRAY is non-nil."
+(defun gemini-companion-cli-search-read-json (name)
+  "Return the JSON object in the file NAME, an alist, or a string: why not."
   (or (gemini-companion-cli-search-unreadable name)
       (condition-case nil
           (with-temp-buffer
             (insert (gemini-companion-cli-search-text name))
             (let ((content (gemini-companion-cli-search-parse-buffer)))
-              (cond ((listp content) content)
-                    ((not (and array (vectorp content))) "holds no JSON object"))))
+              (if (listp content) content "holds no JSON object")))
         ((json-error) "holds no JSON")
         ((error) "cannot be read"))))
 

@@ -33,7 +33,6 @@
                    (ideInfo . ((name . "emacs") (displayName . ,(format "E%d" number)))))))
     (pcase (random 12)
       (0 "{\"port\":")
-      (1 "[1]")
       (2 "null")
       (3 (json-encode (assq-delete-all 'workspacePath object)))
       (4 (setf (alist-get 'workspacePath object) "")
