@@ -35,6 +35,34 @@ SENT is bound to a function that returns the text sent to it."
   (gemini-companion-test-wait (lambda () (format "%S; %S was sent" text (funcall sent)))
                               (lambda () (equal (funcall sent) text))))
 
+(defun gemini-companion-cli-send-test--wait-done (terminal)
+  "Wait until nothing is on its way to TERMINAL."
+  (gemini-companion-test-wait
+   "the queue to be empty"
+   (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy terminal)))))
+
+(defun gemini-companion-cli-send-test--wait-given-back (text)
+  "Wait until TEXT is in the kill ring, since no CLI took it."
+  (gemini-companion-test-wait
+   "the text to be given back" (lambda () (equal (ignore-errors (current-kill 0 t)) text))))
+
+(defun gemini-companion-cli-send-test--refused (command)
+  "Return the error that COMMAND signals."
+  (cadr (should-error (call-interactively command) :type 'user-error)))
+
+(defun gemini-companion-cli-send-test--yes-refused ()
+  "Return the error that a yes signals."
+  (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
+
+(defun gemini-companion-cli-send-test--text-refused (&rest arguments)
+  "Return the error that sending a text with ARGUMENTS signals."
+  (cadr (should-error (apply #'gemini-companion-cli-send-text arguments) :type 'user-error)))
+
+(defun gemini-companion-cli-send-test--let-react (terminal)
+  "Let the time pass in which a key is not for the question in TERMINAL."
+  (with-current-buffer terminal
+    (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time)))
+
 (ert-deftest gemini-companion-cli-send/prompts-are-pasted-and-sent ()
   (gemini-companion-cli-send-test--with sent
     (gemini-companion-send-prompt "hello ä𝕏")
@@ -568,10 +596,6 @@ Allow execution of [Shell]?
     (set-marker (process-mark (get-buffer-process (current-buffer))) (point))
     (buffer-string)))
 
-(defun gemini-companion-cli-send-test--refused (command)
-  "Return the error that COMMAND signals."
-  (cadr (should-error (call-interactively command) :type 'user-error)))
-
 (ert-deftest gemini-companion-cli-send/questions-are-answered ()
   "The keys are Return and Escape in both CLIs, but Escape exits at a folder."
   (gemini-companion-cli-send-test--with sent
@@ -587,10 +611,7 @@ Allow execution of [Shell]?
                                  question))))
             (call-interactively command)
             (gemini-companion-cli-send-test--wait sent (concat screen key))
-            (gemini-companion-test-wait
-             "the queue to be empty"
-             (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy
-                                                  (gemini-companion-cli-send-terminal)))))))))))
+            (gemini-companion-cli-send-test--wait-done (gemini-companion-cli-send-terminal))))))))
 
 (ert-deftest gemini-companion-cli-send/no-is-a-digit-where-escape-does-nothing ()
   "Or where it exits.  Only the last line with a number is a choice for certain."
@@ -659,7 +680,7 @@ Allow execution of [Shell]?
        (concat "╭────────────────────────╮\n│ ✓  Shell Command cat a │\n│                        │\n"
                "│ ● 1. buy milk          │\n╰────────────────────────╯\n"
                (format composer "  Type your message or @path/to/file")))
-      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
+      (gemini-companion-cli-send-test--yes-refused))
     ;; Nobody has chosen a text.
     (gemini-companion-cli-send-test--show gemini-companion-test-screen-text-question)
     (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
@@ -670,15 +691,14 @@ Allow execution of [Shell]?
       "│ > Enter your response                   │" "│ Name → Max                              │"
       (string-replace "What name?         " "Review your answers:"
                       gemini-companion-test-screen-text-question)))
-    (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
-                   "Answer The CLI in its terminal"))
+    (should (equal (gemini-companion-cli-send-test--yes-refused) "Answer The CLI in its terminal"))
     (gemini-companion-cli-send-test--show gemini-companion-test-screen-text-question)
     (should (string-search "asks a question"
                            (gemini-companion-cli-send-test--refused #'gemini-companion-send-prompt)))
     ;; A choice without a number is no question, nor is an empty screen.
     (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
       (gemini-companion-cli-send-test--show screen)
-      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
+      (gemini-companion-cli-send-test--yes-refused))
     ;; Text sent before would have arrived by now.
     (gemini-companion-cli-send-test--show "")
     (gemini-companion-send-prompt "next")
@@ -690,12 +710,8 @@ Allow execution of [Shell]?
     (gemini-companion-cli-send-text "text" t)
     (let ((screen (gemini-companion-cli-send-test--show
                    (car gemini-companion-cli-send-test--questions))))
-      (should (string-search "still sending"
-                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
-      (gemini-companion-test-wait
-       "the queue to be empty"
-       (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy
-                                            (gemini-companion-cli-send-terminal)))))
+      (should (string-search "still sending" (gemini-companion-cli-send-test--yes-refused)))
+      (gemini-companion-cli-send-test--wait-done (gemini-companion-cli-send-terminal))
       (should (string-prefix-p screen (funcall sent))))
     (let ((screen (gemini-companion-cli-send-test--show
                    (car gemini-companion-cli-send-test--questions))))
@@ -705,8 +721,7 @@ Allow execution of [Shell]?
           (should (string-search "copy mode" (gemini-companion-cli-send-test--refused command)))))
       (gemini-companion-answer-yes)
       ;; The CLI has not updated its screen yet.
-      (should (string-search "try again"
-                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (should (string-search "try again" (gemini-companion-cli-send-test--yes-refused)))
       (gemini-companion-cli-send-test--wait sent (concat screen "\r"))
       ;; That changes nothing if the user has to check a choice first.
       (with-current-buffer (gemini-companion-cli-send-terminal)
@@ -724,10 +739,8 @@ Allow execution of [Shell]?
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r"))
       (funcall show)
-      (should (string-search "try again"
-                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
-      (with-current-buffer (gemini-companion-cli-send-terminal)
-        (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+      (should (string-search "try again" (gemini-companion-cli-send-test--yes-refused)))
+      (gemini-companion-cli-send-test--let-react (gemini-companion-cli-send-terminal))
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
@@ -740,11 +753,9 @@ Allow execution of [Shell]?
                     (car gemini-companion-cli-send-test--questions))))
       (delete-windows-on terminal)
       (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
-      (should (string-search "has just appeared"
-                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (should (string-search "has just appeared" (gemini-companion-cli-send-test--yes-refused)))
       (should (equal (funcall sent) screen))
-      (with-current-buffer terminal
-        (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+      (gemini-companion-cli-send-test--let-react terminal)
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
@@ -753,15 +764,14 @@ Allow execution of [Shell]?
   (gemini-companion-cli-send-test--with sent
     (let* ((gemini-companion-ui-reaction-time 10)
            (refused (lambda ()
-                      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))))
+                      (gemini-companion-cli-send-test--yes-refused))))
       (gemini-companion-cli-send-test--show "> \n")
       (should (string-search "asks no question now" (funcall refused)))
       (let ((screen (gemini-companion-cli-send-test--show
                      (car gemini-companion-cli-send-test--questions))))
         (should (string-search "has just appeared" (funcall refused)))
         (should (equal (funcall sent) screen))
-        (with-current-buffer (gemini-companion-cli-send-terminal)
-          (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+        (gemini-companion-cli-send-test--let-react (gemini-companion-cli-send-terminal))
         (gemini-companion-answer-yes)
         (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
 
@@ -986,6 +996,28 @@ SENT is bound to a function that returns the text sent to it."
     (erase-buffer)
     (insert screen)))
 
+(defun gemini-companion-cli-send-test--draw-prompt (terminal text &optional above)
+  "Make TERMINAL show a CLI with TEXT in its prompt and ABOVE above it."
+  (gemini-companion-cli-send-test--draw
+   terminal (gemini-companion-cli-send-test--screen text above)))
+
+(defmacro gemini-companion-cli-send-test--with-prompt (terminal sent &rest body)
+  "Evaluate BODY as `-with-screen' does, with a CLI at rest in TERMINAL.
+SENT is bound to a function that returns the text sent to it."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(gemini-companion-cli-send-test--with-screen ,terminal ,sent
+     (gemini-companion-cli-send-test--draw ,terminal gemini-companion-cli-send-test--at-rest)
+     ,@body))
+
+(defun gemini-companion-cli-send-test--at-rest-outcome (text terminal)
+  "Send TEXT to the CLI in TERMINAL once it is at rest.
+Return a function that waits for the outcome, and returns it."
+  (let ((outcome 'none))
+    (gemini-companion-cli-send-at-rest text terminal (lambda (it) (setq outcome it)))
+    (lambda ()
+      (gemini-companion-test-wait "an outcome" (lambda () (not (eq outcome 'none))))
+      outcome)))
+
 (defun gemini-companion-cli-send-test--wait-checks (terminal count)
   "Wait until Emacs has checked the screen of TERMINAL COUNT times."
   (cl-letf* ((state (symbol-function 'gemini-companion-cli-send--state))
@@ -1037,8 +1069,7 @@ SENT is bound to a function that returns the text sent to it."
   (dolist (before (list (concat "news\n" gemini-companion-cli-send-test--at-rest)
                         (gemini-companion-cli-send-test--screen
                          " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")))
-    (gemini-companion-cli-send-test--with-screen terminal sent
-      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-test--with-prompt terminal sent
       (let ((polls 0)
             (gemini-companion-cli-send--poll-interval 0.005))
         (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
@@ -1055,8 +1086,7 @@ SENT is bound to a function that returns the text sent to it."
            "checks of the prompt"
            (lambda () (or (> polls 60) (string-search "\r" (funcall sent)))))
           (should-not (string-search "\r" (funcall sent)))
-          (gemini-companion-cli-send-test--draw
-           terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
+          (gemini-companion-cli-send-test--draw-prompt terminal " > hello\n   there ")
           (gemini-companion-test-wait
            "the prompt to be submitted"
            (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
@@ -1067,8 +1097,7 @@ SENT returns what was sent."
   (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
   (gemini-companion-cli-send-text "one" t terminal)
   (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
-  (gemini-companion-cli-send-test--draw terminal
-                                        (gemini-companion-cli-send-test--screen " > one\n   "))
+  (gemini-companion-cli-send-test--draw-prompt terminal " > one\n   ")
   (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r"))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-a-slow-cli-keeps-is-submitted-again ()
@@ -1118,8 +1147,7 @@ While Gemini CLI works, it keeps each command; so Emacs tells the user."
                    (" >   Type your message or @path/to/file" "a.py" . "a.py")
                    (" >   输入您的消息或 @ 文件路径" "/stats" . "/stats")))
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (gemini-companion-cli-send-test--draw terminal
-                                            (gemini-companion-cli-send-test--screen typed))
+      (gemini-companion-cli-send-test--draw-prompt terminal typed)
       (gemini-companion-cli-send-text text nil terminal)
       (gemini-companion-cli-send-test--wait sent (format "\e[200~%s\e[201~" expected)))))
 
@@ -1128,8 +1156,7 @@ While Gemini CLI works, it keeps each command; so Emacs tells the user."
 There, a newline need not be whitespace, and the prompt took 20 seconds.
 So it did with invisible characters."
   (gemini-companion-cli-send-test--with-screen terminal _sent
-    (gemini-companion-cli-send-test--draw
-     terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
+    (gemini-companion-cli-send-test--draw-prompt terminal " > hello\n   there ")
     (with-temp-buffer
       (emacs-lisp-mode)
       (should (gemini-companion-cli-send--shown-p terminal "hello\nthere"))
@@ -1144,8 +1171,7 @@ So it did with invisible characters."
   "Its spinner never rests, and the prompt took five seconds."
   (gemini-companion-cli-send-test--with-screen terminal _sent
     (let ((draw (lambda (state)
-                  (gemini-companion-cli-send-test--draw
-                   terminal (gemini-companion-cli-send-test--screen " > hello " state))))
+                  (gemini-companion-cli-send-test--draw-prompt terminal " > hello " state)))
           (read nil)
           (done nil))
       (cl-letf (((symbol-function 'gemini-companion-cli-send--poll)
@@ -1161,27 +1187,23 @@ So it did with invisible characters."
 
 (ert-deftest gemini-companion-cli-send/a-prompt-with-an-image-is-submitted-at-once ()
   "Gemini CLI shows only a part of its name, and the prompt took 20 seconds."
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+  (gemini-companion-cli-send-test--with-prompt terminal sent
     (gemini-companion-cli-send-text "What is @/tmp/image-RcLoqV.png" t terminal)
     (gemini-companion-cli-send-test--wait
      sent "\e[200~What is @/tmp/image-RcLoqV.png \e[201~")
     (should-not (gemini-companion-cli-send--shown-p terminal "What is @/tmp/image-RcLoqV.png"))
-    (gemini-companion-cli-send-test--draw
-     terminal (gemini-companion-cli-send-test--screen " > What is [Image ...age-RcLoqV.png] "))
+    (gemini-companion-cli-send-test--draw-prompt terminal " > What is [Image ...age-RcLoqV.png] ")
     (should (gemini-companion-cli-send--shown-p terminal "What is @/tmp/image-RcLoqV.png"))
     (gemini-companion-cli-send-test--wait
      sent "\e[200~What is @/tmp/image-RcLoqV.png \e[201~\r")))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-the-cli-drops-is-given-back ()
   "A CLI drops what it gets while it clears its screen."
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+  (gemini-companion-cli-send-test--with-prompt terminal sent
     (gemini-companion-cli-send-text "explain" t terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~")
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-    (gemini-companion-test-wait "the text to be given back"
-                                (lambda () (equal (ignore-errors (current-kill 0 t)) "explain")))
+    (gemini-companion-cli-send-test--wait-given-back "explain")
     (gemini-companion-cli-send-text "next" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~next\e[201~")))
 
@@ -1192,8 +1214,7 @@ So it did with invisible characters."
     (dolist (submit '(t nil))
       (should (string-search
                "The CLI asks a question; answer it first"
-               (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
-                                   :type 'user-error)))))
+               (gemini-companion-cli-send-test--text-refused "1" submit terminal))))
     (should (equal (funcall sent) ""))
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (let ((said nil))
@@ -1206,9 +1227,7 @@ So it did with invisible characters."
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
         (gemini-companion-test-wait "a message" (lambda () said)))
       (should (string-search "not sent.  The CLI asks a question" said)))
-    (gemini-companion-test-wait
-     "the queue to be empty"
-     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy terminal))))
+    (gemini-companion-cli-send-test--wait-done terminal)
     ;; The last that arrives.
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
@@ -1217,12 +1236,9 @@ So it did with invisible characters."
 (ert-deftest gemini-companion-cli-send/a-prompt-that-looks-otherwise-is-not-waited-for ()
   "As that of LLxprt Code did; the user had the reason back ten minutes later."
   (gemini-companion-cli-send-test--with-screen terminal sent
-    (let ((gemini-companion-cli-send--patience most-positive-fixnum)
-          (became 'nothing))
+    (let ((gemini-companion-cli-send--patience most-positive-fixnum))
       (gemini-companion-cli-send-test--draw terminal "┌──────────┐\n│ > Type   │\n└──────────┘\n")
-      (gemini-companion-cli-send-at-rest "why" terminal (lambda (it) (setq became it)))
-      (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
-      (should-not became)
+      (should-not (funcall (gemini-companion-cli-send-test--at-rest-outcome "why" terminal)))
       (should (equal (funcall sent) "")))))
 
 (ert-deftest gemini-companion-cli-send/an-empty-prompt-is-known-by-its-hint ()
@@ -1230,8 +1246,7 @@ So it did with invisible characters."
   (dolist (hint '("Type your message or @path/to/file" "Press 'Esc' for NORMAL mode."
                   "Press 'i' for INSERT mode." "Type your message or space to talk (Esc to exit)"))
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (gemini-companion-cli-send-test--draw
-       terminal (gemini-companion-cli-send-test--screen (concat " >   " hint)))
+      (gemini-companion-cli-send-test--draw-prompt terminal (concat " >   " hint))
       (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
       (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~"))))
 
@@ -1245,15 +1260,11 @@ The hint in an empty prompt is in the user's language."
                    (" commit this change" " commit this change\n   use tabs" put)
                    (" commit this change" " use tabs" put)))
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (let (became)
-        (gemini-companion-cli-send-test--draw
-         terminal (gemini-companion-cli-send-test--screen (concat " >" before)))
-        (gemini-companion-cli-send-at-rest "use tabs" terminal (lambda (it) (setq became it)))
+      (gemini-companion-cli-send-test--draw-prompt terminal (concat " >" before))
+      (let ((became (gemini-companion-cli-send-test--at-rest-outcome "use tabs" terminal)))
         (gemini-companion-cli-send-test--wait sent "\e[200~\nuse tabs\e[201~")
-        (gemini-companion-cli-send-test--draw
-         terminal (gemini-companion-cli-send-test--screen (concat " >" after)))
-        (gemini-companion-test-wait "an outcome" (lambda () became))
-        (should (eq became outcome))))))
+        (gemini-companion-cli-send-test--draw-prompt terminal (concat " >" after))
+        (should (eq (funcall became) outcome))))))
 
 (ert-deftest gemini-companion-cli-send/a-reason-of-which-only-the-end-is-visible-is-sent ()
   "Qwen Code shows ten lines of a prompt, and folds only longer texts."
@@ -1265,48 +1276,38 @@ The hint in an empty prompt is in the user's language."
                                                  (if (= n first) ">" " ") n))
                              (number-sequence first 12) "\n")))))
     (pcase-dolist (`(,first . ,outcome) '((3 . sent) (10 . put)))
-      (gemini-companion-cli-send-test--with-screen terminal sent
-        (let (became)
-          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-          (gemini-companion-cli-send-at-rest text terminal (lambda (it) (setq became it)))
+      (gemini-companion-cli-send-test--with-prompt terminal sent
+        (let ((became (gemini-companion-cli-send-test--at-rest-outcome text terminal)))
           (gemini-companion-cli-send-test--wait sent (format "\e[200~%s\e[201~" text))
           (gemini-companion-cli-send-test--draw terminal (funcall shown first))
-          (gemini-companion-test-wait "an outcome" (lambda () became))
-          (should (eq became outcome)))))))
+          (should (eq (funcall became) outcome)))))))
 
 (ert-deftest gemini-companion-cli-send/a-reason-is-sent-in-the-mode-yolo-too ()
   "The sign of the prompt is another one there."
   (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw
-     terminal (gemini-companion-cli-send-test--screen " *   Type your message or @path/to/file"))
+    (gemini-companion-cli-send-test--draw-prompt terminal " *   Type your message or @path/to/file")
     (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
     (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~")
-    (gemini-companion-cli-send-test--draw
-     terminal (gemini-companion-cli-send-test--screen " * why"))
+    (gemini-companion-cli-send-test--draw-prompt terminal " * why")
     (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~\r")))
 
 (ert-deftest gemini-companion-cli-send/a-reason-with-an-at-sign-is-sent ()
   "With its setting escapePastedAtSymbols, Gemini CLI inserts a backslash before it."
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (let (outcome)
-      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-      (gemini-companion-cli-send-at-rest "no @a here: \\d" terminal (lambda (it) (setq outcome it)))
+  (gemini-companion-cli-send-test--with-prompt terminal sent
+    (let ((outcome (gemini-companion-cli-send-test--at-rest-outcome "no @a here: \\d" terminal)))
       (gemini-companion-cli-send-test--wait sent "\e[200~no @a here: \\d\e[201~")
-      (gemini-companion-cli-send-test--draw
-       terminal (gemini-companion-cli-send-test--screen " > no \\@a here: \\d"))
+      (gemini-companion-cli-send-test--draw-prompt terminal " > no \\@a here: \\d")
       (gemini-companion-cli-send-test--wait sent "\e[200~no @a here: \\d\e[201~\r")
-      (should (eq outcome 'sent)))))
+      (should (eq (funcall outcome) 'sent)))))
 
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-answer-a-question ()
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+  (gemini-companion-cli-send-test--with-prompt terminal sent
     ;; Another text is on its way.
     (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) t)
     (gemini-companion-cli-send-text "1" t terminal)
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
     (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) nil)
-    (gemini-companion-test-wait "the text to be given back"
-                                (lambda () (equal (ignore-errors (current-kill 0 t)) "1")))
+    (gemini-companion-cli-send-test--wait-given-back "1")
     (should (equal (funcall sent) ""))))
 
 (ert-deftest gemini-companion-cli-send/a-dialog-takes-no-prompt ()
@@ -1320,14 +1321,12 @@ The hint in an empty prompt is in the user's language."
     (dolist (above (list ""
                          ;; What opened it, which has a background in colors.
                          (format "%s\n > /resume\n%s\n\n" (make-string 30 ?▄) (make-string 30 ?▀))))
-      (gemini-companion-cli-send-test--with-screen terminal sent
-        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-test--with-prompt terminal sent
         (gemini-companion-cli-send-check terminal)
         (gemini-companion-cli-send-test--draw terminal (concat above dialog))
         (kill-new "")
         (gemini-companion-cli-send-text "extend" t terminal)
-        (gemini-companion-test-wait "the text to be given back"
-                                    (lambda () (equal (ignore-errors (current-kill 0 t)) "extend")))
+        (gemini-companion-cli-send-test--wait-given-back "extend")
         (gemini-companion-cli-send-text "explain" t terminal)
         ;; The CLI was only drawing its screen.
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
@@ -1341,8 +1340,7 @@ The hint in an empty prompt is in the user's language."
         (gemini-companion-cli-send-text "one" t terminal)
         (gemini-companion-cli-send-text "two" nil terminal)
         (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
-        (gemini-companion-cli-send-test--draw terminal
-                                              (gemini-companion-cli-send-test--screen " > one "))
+        (gemini-companion-cli-send-test--draw-prompt terminal " > one ")
         (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r")
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
         (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~")))))
@@ -1360,7 +1358,7 @@ The hint in an empty prompt is in the user's language."
           (should (eq (gemini-companion-cli-send-terminal) mine))
           ;; Outside of Emacs: C-c g y would answer what another CLI asks.
           (setf (gemini-companion-review-process gemini-companion-review-of-buffer) 2)
-          (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
+          (should (equal (gemini-companion-cli-send-test--yes-refused)
                          "Emacs cannot type to the CLI of this change; go to its terminal"))
           (setq gemini-companion-review-of-buffer nil)
           (should (eq (gemini-companion-cli-send-terminal) other)))))))
@@ -1371,8 +1369,7 @@ The hint in an empty prompt is in the user's language."
     (gemini-companion-cli-send-test--with-screen two _sent
       (gemini-companion-cli-send-test--draw one gemini-companion-cli-send-test--at-rest)
       (gemini-companion-cli-send-test--draw two gemini-companion-cli-send-test--question)
-      (should (equal (cadr (should-error (gemini-companion-cli-send-text "1" t two)
-                                         :type 'user-error))
+      (should (equal (gemini-companion-cli-send-test--text-refused "1" t two)
                      (format "The CLI in %s asks a question; answer it first" (buffer-name two))))
       (gemini-companion-test-with-answer nil
         (setf (buffer-local-value 'gemini-companion-cli-send--busy one) t)
@@ -1397,9 +1394,7 @@ The hint in an empty prompt is in the user's language."
           (gemini-companion-cli-send-text "lost?" t terminal)
           (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
           (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) nil)
-          (gemini-companion-test-wait
-           "the text to be given back"
-           (lambda () (equal (ignore-errors (current-kill 0 t)) "lost?")))
+          (gemini-companion-cli-send-test--wait-given-back "lost?")
           (should (equal gemini-companion-test-messages '("Sent to terminal")))
           (setq asked nil)
           (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
@@ -1428,17 +1423,13 @@ Shell mode   Type your shell command\n"
       (dolist (submit '(t nil))
         (should (string-search
                  "shell mode"
-                 (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
-                                     :type 'user-error))))))
+                 (gemini-companion-cli-send-test--text-refused "1" submit terminal)))))
     (should (equal (funcall sent) ""))
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "`rm x`" t terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~")
-    (gemini-companion-cli-send-test--draw terminal
-                                          (gemini-companion-cli-send-test--screen " ! `rm x`"))
-    (gemini-companion-test-wait
-     "the queue to be empty"
-     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy terminal))))
+    (gemini-companion-cli-send-test--draw-prompt terminal " ! `rm x`")
+    (gemini-companion-cli-send-test--wait-done terminal)
     ;; The last that arrives.
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
@@ -1487,8 +1478,7 @@ leave or close that first"))))
       (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
       (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
       (should-not outcome)
-      (gemini-companion-cli-send-test--draw terminal
-                                            (gemini-companion-cli-send-test--screen " > use tabs "))
+      (gemini-companion-cli-send-test--draw-prompt terminal " > use tabs ")
       (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~\r")
       (should (eq outcome 'sent)))))
 
@@ -1498,16 +1488,12 @@ leave or close that first"))))
                          (gemini-companion-cli-send-test--screen
                           " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
                          (gemini-companion-cli-send-test--screen " > use tabs and rm")))
-    (gemini-companion-cli-send-test--with-screen terminal sent
-      (let (outcome)
-        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-        (gemini-companion-cli-send-at-rest "use tabs" terminal
-                                           (lambda (it) (setq outcome it)))
+    (gemini-companion-cli-send-test--with-prompt terminal sent
+      (let ((outcome (gemini-companion-cli-send-test--at-rest-outcome "use tabs" terminal)))
         (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
         (gemini-companion-cli-send-test--draw terminal between)
-        (gemini-companion-test-wait "an outcome" (lambda () outcome))
         (ert-info (between)
-          (should (eq outcome 'put))
+          (should (eq (funcall outcome) 'put))
           (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
           (gemini-companion-cli-send-text "next" t terminal)
           (gemini-companion-cli-send-test--wait
@@ -1517,15 +1503,11 @@ leave or close that first"))))
   "It ends, or its terminal is killed, before it has shown the text."
   (dolist (end (list (lambda (terminal) (delete-process (get-buffer-process terminal)))
                      (lambda (terminal) (kill-buffer terminal))))
-    (gemini-companion-cli-send-test--with-screen terminal sent
-      (let ((outcome 'none))
-        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-        (gemini-companion-cli-send-at-rest "use tabs" terminal
-                                           (lambda (it) (setq outcome it)))
+    (gemini-companion-cli-send-test--with-prompt terminal sent
+      (let ((outcome (gemini-companion-cli-send-test--at-rest-outcome "use tabs" terminal)))
         (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
         (funcall end terminal)
-        (gemini-companion-test-wait "an outcome" (lambda () (not (eq outcome 'none))))
-        (should-not outcome)))))
+        (should-not (funcall outcome))))))
 
 (ert-deftest gemini-companion-cli-send/waiting-for-an-idle-cli-times-out ()
   (pcase-dolist (`(,screen ,text ,outcome)
@@ -1535,13 +1517,10 @@ leave or close that first"))))
                       " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
                     "\e[200~\nuse tabs\e[201~" put)))
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (let ((became 'nothing)
-            (gemini-companion-cli-send--patience 300))
+      (let ((gemini-companion-cli-send--patience 300))
         (gemini-companion-cli-send-test--draw terminal screen)
-        (gemini-companion-cli-send-at-rest "use tabs" terminal
-                                           (lambda (it) (setq became it)))
-        (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
-        (should (eq became outcome))
+        (should (eq outcome (funcall (gemini-companion-cli-send-test--at-rest-outcome
+                                      "use tabs" terminal))))
         (gemini-companion-cli-send-test--wait sent text)))))
 
 ;;; gemini-companion-cli-send-test.el ends here
