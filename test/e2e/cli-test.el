@@ -22,6 +22,16 @@
    (lambda () (and (file-exists-p file)
                    (equal (gemini-companion-test-read file) text)))))
 
+(defmacro gemini-companion-cli-test--with-change (spec old new &rest body)
+  "Run BODY while an Emacs shows the change of a.txt from OLD to NEW by a CLI.
+SPEC is (EMACS CLI FILE), variables for these."
+  (declare (indent 3) (debug ((symbolp symbolp symbolp) form form body)))
+  (pcase-let ((`(,emacs ,cli ,file) spec))
+    `(gemini-companion-test-with-emacs-and-cli (,emacs ,cli (list (cons "a.txt" ,old)))
+       (let ((,file (gemini-companion-test-project ,emacs "a.txt")))
+         (gemini-companion-test-cli-propose ,cli ,file ,new ,emacs)
+         ,@body))))
+
 ;;;; Context
 
 (ert-deftest gemini-companion-cli/status-lists-open-files ()
@@ -106,19 +116,17 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/an-accepted-edit-is-written ()
   "An edit accepted in Emacs, after a change there, is written exactly."
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\ntwo\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "one\nzwei 漢字\n" emacs)
-      (gemini-companion-test-accept emacs "drei ✓")
-      (gemini-companion-cli-test--wait-file file "one\nzwei 漢字\ndrei ✓")
-      (gemini-companion-test-cli-wait-screen cli "All done")
-      (gemini-companion-test-wait-no-review emacs)
-      (let ((response (car (gemini-companion-test-request-responses
-                            (gemini-companion-test-cli-wait-requests cli 2)))))
-        (should (string-match-p "User modified the `content` to be: one\n"
-                                (alist-get 'output response))))
-      (gemini-companion-test-wait-eval
-       emacs '(equal (buffer-string) "one\nzwei 漢字\ndrei ✓")))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\ntwo\n" "one\nzwei 漢字\n"
+    (gemini-companion-test-accept emacs "drei ✓")
+    (gemini-companion-cli-test--wait-file file "one\nzwei 漢字\ndrei ✓")
+    (gemini-companion-test-cli-wait-screen cli "All done")
+    (gemini-companion-test-wait-no-review emacs)
+    (let ((response (car (gemini-companion-test-request-responses
+                          (gemini-companion-test-cli-wait-requests cli 2)))))
+      (should (string-match-p "User modified the `content` to be: one\n"
+                              (alist-get 'output response))))
+    (gemini-companion-test-wait-eval
+     emacs '(equal (buffer-string) "one\nzwei 漢字\ndrei ✓"))))
 
 (ert-deftest gemini-companion-cli/an-accepted-edit-can-be-undone-from-the-history ()
   "What the CLI has written is undone, byte for byte."
@@ -145,15 +153,13 @@ conversation and prompt again until it has."
 (ert-deftest gemini-companion-cli/a-rejected-edit-leaves-the-file-unchanged ()
   "An edit rejected in Emacs is cancelled in the CLI."
   :tags '(any-emacs)
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "two\n" emacs)
-      (gemini-companion-test-reject emacs)
-      (gemini-companion-test-cli-wait-screen cli "cancelled")
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-read file) "one\n"))
-      ;; The CLI still works.
-      (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs"))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\n" "two\n"
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-cli-wait-screen cli "cancelled")
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-read file) "one\n"))
+    ;; The CLI still works.
+    (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs")))
 
 (ert-deftest gemini-companion-cli/an-edit-that-is-written-although-it-was-rejected ()
   "The CLI does so if it is told to accept everything while it asks."
@@ -175,37 +181,31 @@ conversation and prompt again until it has."
 (ert-deftest gemini-companion-cli/yes-in-the-cli-writes-the-edited-text ()
   "A yes in the CLI closes the review and writes its text."
   :tags '(any-emacs)
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "two\n" emacs)
-      (gemini-companion-test-append-to-proposal emacs "edited")
-      (gemini-companion-test-cli-answer cli "Enter")
-      (gemini-companion-cli-test--wait-file file "two\nedited")
-      (gemini-companion-test-wait-no-review emacs)
-      (gemini-companion-test-cli-wait-screen cli "All done"))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\n" "two\n"
+    (gemini-companion-test-append-to-proposal emacs "edited")
+    (gemini-companion-test-cli-answer cli "Enter")
+    (gemini-companion-cli-test--wait-file file "two\nedited")
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-cli-wait-screen cli "All done")))
 
 (ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
   "Escape in the CLI closes the review and leaves the file unchanged."
   :tags '(any-emacs)
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "two\n" emacs)
-      (gemini-companion-test-cli-answer cli "Escape")
-      (gemini-companion-test-cli-wait-screen cli "cancelled")
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-read file) "one\n")))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\n" "two\n"
+    (gemini-companion-test-cli-answer cli "Escape")
+    (gemini-companion-test-cli-wait-screen cli "cancelled")
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-read file) "one\n"))))
 
 (ert-deftest gemini-companion-cli/quitting-the-cli-closes-the-review ()
   "The review of a CLI that its user quits is closed."
   :tags '(any-emacs)
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "two\n" emacs)
-      (gemini-companion-test-cli-wait-screen cli "Allow once")
-      (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
-                                         'SIGHUP)
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-read file) "one\n")))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\n" "two\n"
+    (gemini-companion-test-cli-wait-screen cli "Allow once")
+    (gemini-companion-test-end-process (gemini-companion-test-cli-pid cli)
+                                       'SIGHUP)
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-read file) "one\n"))))
 
 (ert-deftest gemini-companion-cli/replace-keeps-crlf ()
   "A file with CRLF line endings keeps them, also with edits in the review."
@@ -241,13 +241,11 @@ conversation and prompt again until it has."
 (ert-deftest gemini-companion-cli/the-cli-goes-on-when-emacs-ends ()
   "When Emacs ends during a review the CLI sees a rejection and goes on."
   :tags '(any-emacs)
-  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-propose cli file "two\n" emacs)
-      (gemini-companion-test-exit emacs)
-      (gemini-companion-test-cli-wait-screen cli "cancelled")
-      (should (equal (gemini-companion-test-read file) "one\n"))
-      (gemini-companion-test-cli-wait-screen cli "Type your message"))))
+  (gemini-companion-cli-test--with-change (emacs cli file) "one\n" "two\n"
+    (gemini-companion-test-exit emacs)
+    (gemini-companion-test-cli-wait-screen cli "cancelled")
+    (should (equal (gemini-companion-test-read file) "one\n"))
+    (gemini-companion-test-cli-wait-screen cli "Type your message")))
 
 ;;;; Several CLIs, links and terminals of Emacs
 

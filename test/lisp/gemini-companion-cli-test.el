@@ -194,9 +194,7 @@ ABOUT is a plist of :session, :process, :text and :path."
         (pcase-dolist (`(,next ,state) '((nil done) ("more" working)))
           (tell "do it")
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-            (fake-cli-call-tool client "closeDiff"
-                                (list :filePath (gemini-companion-review-path review)
-                                      :suppressNotification t)))
+            (gemini-companion-test-close-diff client review))
           (when next (tell next))
           (gemini-companion-test-wait-outcome 'rejected-there)
           (should (equal (gemini-companion-cli-test--states) (list state))))))))

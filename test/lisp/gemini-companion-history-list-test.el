@@ -17,9 +17,7 @@
       (gemini-companion-history-list)
       (gemini-companion-test-accept-and-write client "b.txt" "b\n")
       (let ((review (gemini-companion-test-propose client "c.txt" "c")))
-        (fake-cli-call-tool client "closeDiff"
-                            (list :filePath (gemini-companion-review-path review)
-                                  :suppressNotification t)))
+        (gemini-companion-test-close-diff client review))
       ;; The list was updated without a command.
       (should (equal (gemini-companion-test-list-files "*gemini history*" 2)
                      '("c.txt" "b.txt" "a.txt")))
@@ -54,9 +52,7 @@
       (let ((diff-mode-hook (list (lambda () (setq hooked t)))))
         (gemini-companion-review-reject
          (gemini-companion-test-propose client "a.txt" (concat "one\n" text)))
-        (gemini-companion-history-list)
-        (gemini-companion-test-list-goto "*gemini history*" 1)
-        (gemini-companion-test-list-press "RET")
+        (gemini-companion-test-history-press "RET" 1)
         (font-lock-ensure))
       (should-not hooked)
       (should-not (boundp 'gemini-companion-test--evil))
@@ -85,9 +81,7 @@
                      ("dos.txt" "é\n" "\\`No line differs")
                      ("empty" "" "\\`No line differs")))
       (gemini-companion-review-reject (gemini-companion-test-propose client name text))
-      (gemini-companion-history-list)
-      (gemini-companion-test-list-goto "*gemini history*" 1)
-      (gemini-companion-test-list-press "RET")
+      (gemini-companion-test-history-press "RET" 1)
       (should (string-match-p shown (buffer-string))))))
 
 ;;;; Keys in the diff of a change
@@ -97,9 +91,7 @@
   (gemini-companion-test-with-lists client
     (gemini-companion-test-accept-and-write client "b.txt" "b\n")
     (gemini-companion-test-accept-and-write client "a.txt" "2\n")
-    (gemini-companion-history-list)
-    (gemini-companion-test-list-goto "*gemini history*" 1)
-    (gemini-companion-test-list-press "RET")
+    (gemini-companion-test-history-press "RET" 1)
     (should (string-prefix-p " u undo  w write  n next  p previous  c comment  q quit  a.txt, accepted, "
                              header-line-format))
     (let ((asked nil))
@@ -326,9 +318,7 @@ changes, too.  Undo them? ")))))
         (gemini-companion-test-accept-and-write client "n.txt" "new\n")
         (gemini-companion-test-accept-and-write client "a.txt" "1\n2\n")
         (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "x")))
-      (gemini-companion-history-list)
-      (gemini-companion-test-list-goto "*gemini history*" 1)
-      (gemini-companion-test-list-press "RET")
+      (gemini-companion-test-history-press "RET" 1)
       (with-current-buffer "*gemini change*"
         (should (equal (replace-regexp-in-string
                         "^\\(---\\|\\+\\+\\+\\) .*/\\(.*\\)\t" "\\1 \\2 " (buffer-string))
@@ -344,9 +334,7 @@ changes, too.  Undo them? ")))))
   (gemini-companion-test-with-lists client
     (with-current-buffer "a.txt" (goto-char (point-max)))
     (gemini-companion-test-accept-and-write client "a.txt" "one\nnew\n2\n")
-    (gemini-companion-history-list)
-    (gemini-companion-test-list-goto "*gemini history*" 1)
-    (gemini-companion-test-list-press "RET")
+    (gemini-companion-test-history-press "RET" 1)
     (cl-letf* (((symbol-function 'read-string) (lambda (prompt &rest _) (concat prompt "why?")))
                (comment (lambda (line)
                           (goto-char (point-min))
@@ -380,9 +368,7 @@ changes, too.  Undo them? ")))))
   (gemini-companion-test-with-lists client
     (gemini-companion-test-accept-and-write client "a.txt" "one\nnew\n2\n")
     (setf (gemini-companion-history-path (car (gemini-companion-history-all))) "/ssh:evil:/a.txt")
-    (gemini-companion-history-list)
-    (gemini-companion-test-list-goto "*gemini history*" 1)
-    (gemini-companion-test-list-press "RET")
+    (gemini-companion-test-history-press "RET" 1)
     (goto-char (point-min))
     (search-forward "\n+2")
     (cl-letf (((symbol-function 'find-file-noselect) (lambda (&rest _) (error "Visited"))))

@@ -162,10 +162,7 @@ The file has no directory."
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
         (insert "edited "))
-      (let ((result (fake-cli-call-tool
-                     client "closeDiff"
-                     (list :filePath (gemini-companion-review-path review)
-                           :suppressNotification t))))
+      (let ((result (gemini-companion-test-close-diff client review)))
         (should (equal (gemini-companion-test-json-decode
                         (encode-coding-string (fake-cli-result-text result) 'utf-8))
                        '((content . "edited 2\n")))))

@@ -122,9 +122,7 @@ If EDITED is non-nil, the user has changed the text to that before."
     (let ((review (gemini-companion-test-propose client "b.txt" "3\n")))
       (gemini-companion-test-file "b.txt" "and again\n")
       (should (equal (fake-cli-result-text
-                      (fake-cli-call-tool
-                       client "closeDiff" (list :filePath (gemini-companion-review-path review)
-                                                :suppressNotification t)))
+                      (gemini-companion-test-close-diff client review))
                      "{\"content\":\"3\\n\"}")))))
 
 ;;;; After the accept

@@ -157,6 +157,11 @@ plist, are what the relay adds to those of the CLI."
                         (equal (gemini-companion-review-proposed review) text)))
                  (gemini-companion-review-all-open))))))
 
+(defun gemini-companion-test-close-diff (client review)
+  "Let CLIENT close REVIEW, which its user has decided there; return the result."
+  (fake-cli-call-tool client "closeDiff" (list :filePath (gemini-companion-review-path review)
+                                               :suppressNotification t)))
+
 (defconst gemini-companion-test-three-hunks-old
   (concat "one\ntwo\n" (make-string 9 ?\n) "three\n" (make-string 9 ?\n) "four\nfive")
   "A text long enough for three hunks, without a newline at its end.")

@@ -59,6 +59,12 @@
   (let ((this-command (key-binding (kbd key))))
     (call-interactively this-command)))
 
+(defun gemini-companion-test-history-press (key number)
+  "List the decided changes, and press KEY on line NUMBER, counted from one."
+  (gemini-companion-history-list)
+  (gemini-companion-test-list-goto "*gemini history*" number)
+  (gemini-companion-test-list-press key))
+
 (defun gemini-companion-test-accept-and-write (client name text &optional bytes)
   "Have CLIENT propose TEXT for the file NAME, accept it and write the file.
 It is written with the string BYTES if given."
