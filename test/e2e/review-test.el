@@ -277,16 +277,8 @@ SPEC is (EMACS CLIENT KIND HANDLE), and perhaps a variable for the file."
       (should (equal (gemini-companion-test-client-wait-outcome client handle)
                      '(accepted . "two\ndrei ä")))
       (gemini-companion-test-wait-no-review emacs)
+      (should (gemini-companion-test-client-connected-p client))
       (gemini-companion-review-test--wait-layout emacs before))))
-
-(gemini-companion-test-with-clients gemini-companion-review/no-in-the-client kind
-  "A no in the client closes the review."
-  (gemini-companion-review-test--with-change (emacs client kind handle file) "one\n" "two\n"
-    (gemini-companion-test-client-resolve client file "rejected")
-    (gemini-companion-test-wait-no-review emacs)
-    (should (equal (gemini-companion-test-client-outcome client handle)
-                   '(rejected)))
-    (should (gemini-companion-test-client-connected-p client))))
 
 (gemini-companion-test-with-clients gemini-companion-review/close-diff-sends-a-rejection kind
   "The tool closeDiff returns the text, and a rejection is sent."
