@@ -92,10 +92,10 @@ These, STAMP and MODIFIED are as in the event `host-file'."
         (cl-loop for (path . state) in gemini-companion-file--states
                  for bytes = (gemini-companion-file--state-bytes state)
                  for own = (equal host (gemini-companion-file--state-host state))
-                 count own into count
+                 count own into files
                  sum (if (and own (stringp bytes)) (length bytes) 0) into size
                  if (or (not own)
-                        (and (<= count gemini-companion-file--max-states)
+                        (and (<= files gemini-companion-file--max-states)
                              (<= size gemini-companion-file--max-size)))
                  collect (cons path state))))
 
