@@ -100,7 +100,8 @@ If it has never been on screen, show it instead."
   (cond ((gemini-companion-review-seen review)
          (gemini-companion-review-commands-accept-seen review))
         ((gemini-companion-review-commands--show-first review))
-        (t (user-error "%s %s; decide in %s" (gemini-companion-review-file review)
+        (t (user-error "%s was never on screen (%s); decide in %s"
+                       (gemini-companion-review-file review)
                        (gemini-companion-review-reason review)
                        (gemini-companion-review-agent-title review)))))
 

@@ -350,14 +350,15 @@ In a terminal, we can see only the request."
   "They say so, and the review is shown once there is a frame."
   (gemini-companion-frames-test--with-daemon emacs client
     (gemini-companion-test-fake-propose emacs client "two\n")
-    (dolist (command '(gemini-companion-accept
-                       gemini-companion-accept
-                       gemini-companion-accept-all
-                       gemini-companion-review-next))
-      (should (equal (gemini-companion-test-eval
-                      emacs `(condition-case error (,command)
-                               (user-error (error-message-string error))))
-                     "Emacs has no frame")))
+    (let ((unseen "a.txt was never on screen (waiting: Emacs has no frame); decide in Gemini CLI"))
+      (pcase-dolist (`(,command ,text) `((gemini-companion-accept ,unseen)
+                                         (gemini-companion-accept ,unseen)
+                                         (gemini-companion-accept-all "Emacs has no frame")
+                                         (gemini-companion-review-next "Emacs has no frame")))
+        (should (equal (gemini-companion-test-eval
+                        emacs `(condition-case error (,command)
+                                 (user-error (error-message-string error))))
+                       text))))
     (gemini-companion-test-eval emacs '(progn (require 'gemini-companion-notify)
                                               (gemini-companion-notify--visit)))
     (should (eq (gemini-companion-test-eval

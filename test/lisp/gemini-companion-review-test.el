@@ -273,7 +273,8 @@ The file has no directory."
     (cl-letf (((symbol-function 'gemini-companion-change-regions)
                (lambda (&rest _) (error "No differences"))))
       (should (equal (should-error (gemini-companion-accept) :type 'user-error)
-                     '(user-error "a.txt cannot be shown: No differences; decide in Gemini CLI"))))
+                     '(user-error "a.txt was never on screen (cannot be shown: No differences); \
+decide in Gemini CLI"))))
     (should (= (gemini-companion-review-count) 1))))
 
 (defmacro gemini-companion-review-test--closing-during (client review question answer
