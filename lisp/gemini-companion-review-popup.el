@@ -151,8 +151,7 @@ TIME is when that was, or when a key was last ignored.")
         ;; Also after a quit, which was perhaps meant for something else.
         (gemini-companion-review-popup--announce review))
     (error
-     (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
-gemini-companion-review-list"
+     (message "Cannot show the change to %s: %s.  Decide it in %s"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-agent-title review)))))
 

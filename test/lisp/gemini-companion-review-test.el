@@ -1054,8 +1054,7 @@ the change again"))))
               (should (equal (seq-filter (lambda (text) (string-search "Cannot show" text))
                                          gemini-companion-test-messages)
                              (list "Cannot show the change to a.txt: Cannot open load file: \
-No such file or directory: no-such-library.  Decide it in Gemini CLI, or in M-x \
-gemini-companion-review-list")))
+No such file or directory: no-such-library.  Decide it in Gemini CLI")))
               (should (string-prefix-p "cannot be shown: Cannot open load file"
                                        (gemini-companion-review-reason review)))))
         (fmakunbound gemini-companion-diff-function)))))
