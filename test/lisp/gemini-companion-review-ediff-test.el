@@ -377,7 +377,6 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
             (gemini-companion-review-reject review))
         (tab-bar-close-other-tabs)))))
 
-;; Evil's `:q' tries it before it asks whether to leave Emacs.
 ;;;; Unsaved edits and files changed on disk
 
 (defun gemini-companion-review-ediff-test--texts ()
