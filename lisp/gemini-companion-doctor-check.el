@@ -15,7 +15,6 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-context)
 (require 'gemini-companion-host)
