@@ -31,7 +31,6 @@
                                             "0123456789")
       (should (= (length gemini-companion-history--entries) 2)))))
 
-;; It kept their texts, of up to megabytes.
 (ert-deftest gemini-companion-history-list/a-host-pushes-out-only-its-own-changes ()
   (let ((gemini-companion-history--entries nil)
         (gemini-companion-history--max-entries 2))
