@@ -76,7 +76,7 @@ QUOTE, see `gemini-companion-comment-show'."
   "Show a comment, TEXT, below the line at point.
 It is on the text from START to the end of that line.  If it is on lines
 that were removed here, QUOTE is their text."
-  (let ((overlay (make-overlay start (line-end-position) nil 'front-advance))) ; for new lines above
+  (let ((overlay (make-overlay start (line-end-position))))
     (setq gemini-companion-comment-overlays
           (cons overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays)))
     (overlay-put overlay 'gemini-companion-comment text)
@@ -217,10 +217,14 @@ If it is empty, do not add it.  It replaces OLD, an element of
          (user-error "You cannot comment on a private file (%s)"
                      (gemini-companion-private-reason)))))
 
-(defun gemini-companion-comment--align (&rest _)
-  "Make each comment end where a line ends, after a change."
+(defun gemini-companion-comment--align (start end before)
+  "Make each comment begin after new lines above it, and end where a line ends.
+START, END and BEFORE are as in `after-change-functions'."
   (gemini-companion-ui-widened
     (dolist (overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays))
+      (when (and (= start (overlay-start overlay)) (< end (overlay-end overlay))
+                 (zerop before) (eq (char-before end) ?\n))
+        (move-overlay overlay end (overlay-end overlay)))
       (goto-char (overlay-end overlay))
       (unless (eolp)
         (move-overlay overlay (overlay-start overlay) (line-end-position))))))
