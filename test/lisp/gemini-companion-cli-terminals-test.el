@@ -377,24 +377,40 @@ LOCALE is the coding system of the locale of Emacs."
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm nil)
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm 'iso-latin-1-unix)))
 
+(defmacro gemini-companion-cli-terminals-test--in-undrawn-vterm (program &rest body)
+  "Evaluate BODY in a vterm that runs PROGRAM, and draws nothing of what it gets."
+  (declare (indent 1) (debug t))
+  `(let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+         (vterm-timer-delay 1000)
+         (gemini-companion-terminal 'vterm)
+         gemini-companion-program)
+     (gemini-companion-test-with-project
+       (gemini-companion-cli-terminals-test--program ,program)
+       (gemini-companion-mode 1)
+       (save-window-excursion
+         (gemini-companion-run)
+         (with-current-buffer (window-buffer)
+           ,@body
+           (delete-process (get-buffer-process (current-buffer))))))))
+
 ;; A message about `end-of-buffer' came with each prompt, and an answer could be lost.
 (ert-deftest gemini-companion-cli-terminals/vterm-has-no-cursor-before-it-draws ()
-  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
-        (vterm-timer-delay 1000)
-        (gemini-companion-terminal 'vterm)
-        gemini-companion-program)
-    (gemini-companion-test-with-project
-      (gemini-companion-cli-terminals-test--program "printf '%60s' x; read line")
-      (gemini-companion-mode 1)
-      (save-window-excursion
-        (gemini-companion-run)
-        (with-current-buffer (window-buffer)
-          (gemini-companion-test-wait
-           "output that is not drawn"
-           (lambda () (not (ignore-errors (save-excursion (vterm-reset-cursor-point) t)))))
-          (should (eq (gemini-companion-cli-terminals-call-following (lambda () 'answer)) 'answer))
-          (gemini-companion-cli-terminals-note-following (selected-window))
-          (delete-process (get-buffer-process (current-buffer))))))))
+  (gemini-companion-cli-terminals-test--in-undrawn-vterm "printf '%60s' x; read line"
+    (gemini-companion-test-wait
+     "output that is not drawn"
+     (lambda () (not (ignore-errors (save-excursion (vterm-reset-cursor-point) t)))))
+    (should (eq (gemini-companion-cli-terminals-call-following (lambda () 'answer)) 'answer))
+    (gemini-companion-cli-terminals-note-following (selected-window))))
+
+(ert-deftest gemini-companion-cli-terminals/redisplay-leaves-what-vterm-has-to-draw-alone ()
+  "Its cursor may then be where the buffer has no text yet."
+  (gemini-companion-cli-terminals-test--in-undrawn-vterm "exec cat\n"
+    (let ((process (get-buffer-process (current-buffer)))
+          (text (buffer-string)))
+      (funcall (process-filter process) process "one\r\ntwo\e[5;20H")
+      (run-hook-with-args 'pre-redisplay-functions (selected-window))
+      (run-hooks 'window-configuration-change-hook)
+      (should (equal (buffer-string) text)))))
 
 (ert-deftest gemini-companion-cli-terminals/in-east-asian-languages-boxes-have-their-width ()
   "There, Term and Eat took each of their characters to have two columns."
@@ -575,26 +591,6 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
       (should (equal (getenv-internal "COLORTERM"
                                       (gemini-companion-cli-terminals--color-variables (list own)))
                      value)))))
-
-(ert-deftest gemini-companion-cli-terminals/redisplay-leaves-what-vterm-has-to-draw-alone ()
-  "Its cursor may then be where the buffer has no text yet."
-  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
-        (gemini-companion-terminal 'vterm)
-        (vterm-timer-delay 1000)
-        gemini-companion-program)
-    (gemini-companion-test-with-project
-      (gemini-companion-cli-terminals-test--program "exec cat\n")
-      (gemini-companion-mode 1)
-      (save-window-excursion
-        (gemini-companion-run)
-        (with-current-buffer (window-buffer)
-          (let ((process (get-buffer-process (current-buffer)))
-                (text (buffer-string)))
-            (funcall (process-filter process) process "one\r\ntwo\e[5;20H")
-            (run-hook-with-args 'pre-redisplay-functions (selected-window))
-            (run-hooks 'window-configuration-change-hook)
-            (should (equal (buffer-string) text))
-            (delete-process process)))))))
 
 (ert-deftest gemini-companion-cli-terminals/programs-can-ask-for-the-background-color ()
   "It gets an answer to each query, wherever that is cut."
